@@ -26,19 +26,20 @@
 namespace fncache::proxy::telemetry {
 namespace {
 
-// Lines wait so long for others to be written with, unless there are many.
+// Lines wait this long to be written with others, unless kManyBytes wait.
 constexpr absl::Duration kLinger = absl::Milliseconds(50);
 constexpr size_t kManyBytes = AccessLog::kQueueBytes / 4;
-// Memory that a burst of calls took is given back where more than this is free.
+// Above this size an empty buffer's memory is freed after a burst of calls.
 constexpr size_t kKeptBytes = 64 << 10;
-// Lines are made and written in pieces of this.
+// Lines are made and written in pieces of this size.
 constexpr size_t kPieceBytes = 64 << 10;
-// How long what waits may take to be written at the end.
+// The time for writing the waiting lines at the end. Beyond it they are
+// dropped.
 constexpr absl::Duration kFarewell = absl::Seconds(1);
-// How often a writer that waits for its output looks whether that is in vain.
+// A writer that waits for its output checks at this interval if it must stop.
 constexpr int kLookMilliseconds = 100;
 
-// A record in the queue: this, and the texts behind it.
+// A record in the queue. Its texts follow it.
 struct Queued {
   int64_t ended_ns;
   int64_t latency_ns;
@@ -51,11 +52,11 @@ struct Queued {
 };
 static_assert(AccessRecord::kMostText <= UINT16_MAX);
 
-// Cut where a character ends.
+// Cuts the text at the end of a character.
 absl::string_view Cut(absl::string_view text) {
   if (text.size() <= AccessRecord::kMostText) return text;
   size_t size = AccessRecord::kMostText;
-  // At most three bytes that continue one.
+  // A character has at most three continuation bytes.
   for (int i = 0; i < 3 && (text[size] & 0xc0) == 0x80; ++i) --size;
   return text.substr(0, size);
 }
@@ -82,7 +83,7 @@ void Enqueue(const AccessRecord& record, std::string* queue) {
   }
 }
 
-// Takes the first record off.
+// Removes the first record.
 AccessRecord Dequeue(absl::string_view* queue) {
   Queued queued;
   std::memcpy(&queued, queue->data(), sizeof queued);
@@ -105,7 +106,7 @@ AccessRecord Dequeue(absl::string_view* queue) {
   return record;
 }
 
-// Writes times as the log does, a second's date but once.
+// Writes times as the log does, and formats the date once a second.
 class TimeWriter {
  public:
   void Append(absl::Time time, std::string* out) {
@@ -125,7 +126,7 @@ class TimeWriter {
   std::string text_;
 };
 
-// Writes the fields of a line, in one of the two forms.
+// Writes the fields of a line, in one of the two formats.
 class LineWriter {
  public:
   LineWriter(LogFormat format, std::string* out) : format_(format), out_(out) {}
@@ -184,7 +185,7 @@ void AppendLine(const AccessRecord& record, LogFormat format, TimeWriter* times,
   line.Text("status", StatusCodeName(record.code));
   *out += json ? "}\n" : "\n";
   const absl::string_view whole = absl::string_view(*out).substr(begin);
-  // As in the log: within JSON's strings this may be written so as well.
+  // As in the log. The replacement is valid in JSON's strings, too.
   if (HasBidiControl(whole)) {
     const std::string tame = WithoutBidiControls(whole);
     out->replace(begin, std::string::npos, tame);
@@ -197,10 +198,11 @@ uint64_t Lines(absl::string_view text) {
 
 }  // namespace
 
-// Where lines go. Used by the writer's thread, but for `file`, which stays.
+// The output of the lines. Only the writer's thread uses it, except `file`,
+// which is constant.
 class AccessLog::Output {
  public:
-  // Takes the descriptor, unless it is stderr's.
+  // Takes ownership of the descriptor, unless it is stderr's.
   Output(int fd, std::string name) : file(std::move(name)), fd_(fd) {
     struct stat is;
     regular_ = fstat(fd, &is) == 0 && S_ISREG(is.st_mode);
@@ -213,7 +215,7 @@ class AccessLog::Output {
 
   static absl::StatusOr<std::shared_ptr<Output>> Open(const std::string& name) {
     if (name.empty()) return std::make_shared<Output>(STDERR_FILENO, name);
-    // O_NONBLOCK keeps a named pipe without a reader from hanging this.
+    // With O_NONBLOCK a named pipe without a reader does not block the open.
     const int fd =
         open(name.c_str(),
              O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
@@ -225,14 +227,14 @@ class AccessLog::Output {
     return std::make_shared<Output>(fd, name);
   }
 
-  // Of what is no file a page is taken without waiting once poll says so, and
-  // no other writer's line gets in between.
+  // A pipe or terminal takes PIPE_BUF bytes without blocking once poll says so.
+  // No line of another writer comes between them.
   size_t most_at_once() const { return regular_ ? kPieceBytes : PIPE_BUF; }
   bool regular() const { return regular_; }
   int fd() const { return fd_; }
 
-  // One line of the log when writing begins to fail, and one when it is over.
-  // Where it is the log's own output there is nothing to tell it with.
+  // Logs one line when writing begins to fail, and one when it works again. If
+  // the output is the log's own, nothing can be logged.
   void Failed(int error) {
     if (file.empty() || std::exchange(failing_, true)) return;
     Log(LogLevel::kWarning,
@@ -245,7 +247,7 @@ class AccessLog::Output {
   }
 
   const std::string file;
-  // The last thing that was written is no whole line.
+  // The last line was not written completely.
   bool torn = false;
 
  private:
@@ -304,7 +306,7 @@ bool AccessLog::Chooses(const CallRecord& call) const {
     case LoggedCalls::kNone:
       return false;
     case LoggedCalls::kMisses:
-      // A joined caller may get another answer than the cache's.
+      // A joined caller with an error got no answer of the cache.
       if (call.outcome == Outcome::kHit || call.outcome == Outcome::kStaleHit ||
           (call.outcome == Outcome::kCollapsed && call.code == 0)) {
         return false;
@@ -334,8 +336,8 @@ void AccessLog::Write(const AccessRecord& record) {
   }
   const size_t before = queue_.size();
   Enqueue(record, &queue_);
-  // Waking the writer costs more than all else, so that is done once for all
-  // that it then waits for, and when there is much.
+  // Waking the writer costs more than all other steps. So it is woken once for
+  // all lines of its wait, and when kManyBytes wait.
   if (idle_ || (before < kManyBytes && queue_.size() >= kManyBytes)) {
     idle_ = false;
     changed_.SignalAll();
@@ -375,7 +377,7 @@ void AccessLog::Run() {
       reopen = std::exchange(reopen_, false);
     }
     if (output == nullptr) continue;
-    // Of a batch that was not taken the output has said why, if it can.
+    // If a batch was not written, the output has logged why, if it can.
     if (WriteBatch(batch, format, output.get())) TellOverflow(output.get());
     if (reopen) ReopenNow(output);
   }
@@ -403,7 +405,7 @@ bool AccessLog::WriteBatch(absl::string_view records, LogFormat format,
 bool AccessLog::WriteLines(absl::string_view lines, Output* output) {
   while (!lines.empty()) {
     if (output->torn) WriteSome("\n", output);
-    // Whole lines, unless one is longer than that.
+    // A piece has whole lines. It is longer only if one line is.
     absl::string_view piece = lines.substr(0, output->most_at_once());
     size_t end = piece.rfind('\n');
     if (end == absl::string_view::npos) end = lines.find('\n');
@@ -442,9 +444,9 @@ bool AccessLog::AwaitRoom(Output* output) {
   for (;;) {
     pollfd waiting = {output->fd(), POLLOUT, 0};
     const int ready = poll(&waiting, 1, kLookMilliseconds);
-    // What has gone wrong is for write to say.
+    // On an error, write returns it.
     if (ready > 0) return true;
-    // Where it is the log's own output this would wait as well.
+    // If the output is the log's own, TellOverflow would wait, too.
     if (!output->file.empty()) TellOverflow(output);
     MutexLock lock(&mutex_);
     if (output_.get() != output || absl::Now() >= patience_) return false;
@@ -453,7 +455,7 @@ bool AccessLog::AwaitRoom(Output* output) {
 
 void AccessLog::Lose(uint64_t lines, const Output& output) {
   counters_.dropped.Add(lines);
-  // Of a file the output itself tells.
+  // The output itself logs the failure of a file.
   if (!output.file.empty()) return;
   MutexLock lock(&mutex_);
   overflowed_ += lines;
@@ -476,7 +478,8 @@ void AccessLog::TellOverflow(Output* output) {
         {{"lines", lines}, {"file", output->file}});
     return;
   }
-  // The log may have lines of its own waiting for stderr, and no room for more.
+  // The log's own lines may wait for stderr, and its queue may be full. So this
+  // line is written directly.
   const std::string told =
       LogLine(LogLevel::kWarning,
               "stderr took no lines of the access log: some were dropped",
@@ -496,7 +499,7 @@ void AccessLog::ReopenNow(const std::shared_ptr<Output>& output) {
   }
   Log(LogLevel::kInfo, "opened the access log anew", {{"file", output->file}});
   MutexLock lock(&mutex_);
-  // Unless another has been configured meanwhile.
+  // Not if Configure has set another output meanwhile.
   if (output_ == output) output_ = *std::move(opened);
 }
 

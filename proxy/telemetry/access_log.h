@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // AccessLog: a line for a RunFunction call, on stderr or in a file of its own.
 //
-//   time level msg, function, whose composite it was, outcome, reason and
-//   detail of a miss, key, latency, the function's latency, status
+//   time level msg, function, composite, outcome, reason and detail of a miss,
+//   key, latency, the function's latency, status
 //
-// Never a body, nor a value of the request beyond the composite's identity.
-// docs/watching.md has the fields.
+// It never has a body, nor a value of the request except the composite's
+// identity. docs/watching.md has the fields.
 //
-// It blocks nothing: Write copies what a line is made of into a queue that is
-// bounded in bytes, and returns; a thread of the log's own makes the lines and
-// writes them. What does not fit the queue, and what a full disk, a pipe that
-// nobody reads or a file that has gone does not take, is dropped and counted.
-// One line of the daemon's log says when that begins, and then one a minute;
-// where both go to stderr, among the lines of this one, once it takes them.
-// Lines of calls that ended at the same time may change places.
+// It blocks no call: Write copies a record into a queue that is bounded in
+// bytes, and returns. The log's own thread makes the lines and writes them. A
+// line is dropped and counted if the queue is full, or if the output does not
+// take it: a full disk, a pipe without a reader, or a removed file. One line of
+// the daemon's log says when that begins, and then one a minute. If both logs
+// go to stderr, that line comes among the lines of this log, once stderr takes
+// them. Lines of calls that ended at the same time may come in another order.
 //
-// Thread-safe. Those who write are gone before it goes; the destructor writes
-// what waits, for a second at most.
+// Thread-safe. No call writes when it is destroyed. The destructor writes the
+// waiting lines for at most a second.
 #ifndef FNCACHE_PROXY_TELEMETRY_ACCESS_LOG_H_
 #define FNCACHE_PROXY_TELEMETRY_ACCESS_LOG_H_
 
@@ -40,23 +40,23 @@
 
 namespace fncache::proxy::telemetry {
 
-// What a line tells. The texts are looked at in Write only; of each no more
-// than kMostText bytes are written.
+// The facts of a line. Only Write reads the texts. At most kMostText bytes of
+// each are written.
 struct AccessRecord {
   static constexpr size_t kMostText = 512;
 
   absl::Time ended;
   absl::string_view function;
-  // The composite's; empty where not known.
+  // The composite's; empty if unknown.
   absl::string_view api_version;
   absl::string_view kind;
   absl::string_view object_namespace;
   absl::string_view name;
   Outcome outcome = Outcome::kBypass;
-  // Of a miss.
+  // The reason and the detail of a miss.
   insight::trace::Reason reason = insight::trace::Reason::kNone;
   absl::string_view detail;
-  // All zero: it has none.
+  // All zero: the call has none.
   cache::key::Key key;
   absl::Duration latency;
   // Zero: the function did not answer this call.
@@ -66,31 +66,31 @@ struct AccessRecord {
 
 class AccessLog {
  public:
-  // So much may wait to be written.
+  // The limit of bytes in the queue. Beyond it lines are dropped.
   static constexpr size_t kQueueBytes = 4 << 20;
 
-  // Writes nothing until it is configured. What the counters are of outlives
-  // it.
+  // Writes nothing until it is configured. The registry of the counters
+  // outlives it.
   explicit AccessLog(const Instruments::AccessLogCounters& counters)
       : counters_(counters) {}
   ~AccessLog();
   AccessLog(const AccessLog&) = delete;
   AccessLog& operator=(const AccessLog&) = delete;
 
-  // From now on these options hold, at any time and as often as wanted. Where
-  // the file cannot be opened it says so, naming it, and the former ones stay.
+  // Sets the options; at any time and any number of times. If the file cannot
+  // be opened, returns an error that names it, and the old options stay.
   absl::Status Configure(const AccessLogOptions& options);
 
-  // The file was moved away: what comes from now on goes to a new one of its
-  // name. Where that cannot be opened, one line of the log says so, and the old
-  // one stays. Without a file it says so.
+  // The file was moved away: later lines go to a new file with its name. If
+  // that cannot be opened, one line of the log says so, and the old file stays.
+  // Without a file a line says so.
   void Reopen();
 
-  // Whether any call may have a line: ask before reading for it.
+  // Whether a call may have a line. Check it before you read data for a line.
   bool on() const {
     return calls_.load(std::memory_order_relaxed) != LoggedCalls::kNone;
   }
-  // Whether this call has one. Ask once, because it may be drawn.
+  // Whether this call has a line. Call it once, because it may be random.
   bool Wants(const CallRecord& call) const { return on() && Chooses(call); }
   void Write(const AccessRecord& record);
 
@@ -102,15 +102,15 @@ class AccessLog {
   bool WriteBatch(absl::string_view records, LogFormat format, Output* output);
   // Writes whole lines. False: some were dropped.
   bool WriteLines(absl::string_view lines, Output* output);
-  // Returns how many bytes of it were written.
+  // Returns how many bytes of `text` were written.
   size_t WriteSome(absl::string_view text, Output* output);
-  // Waits until the output takes something. False: it is not worth waiting for
-  // any more.
+  // Waits until the output takes bytes. False: the output was replaced, or the
+  // log ends.
   bool AwaitRoom(Output* output);
-  // So many lines are not written, because the output does not take them.
+  // Counts `lines` lines that the output does not take.
   void Lose(uint64_t lines, const Output& output);
-  // Says in the daemon's log that lines were dropped of which nothing else
-  // tells, unless that has just been said.
+  // Logs in the daemon's log that lines were dropped, if no other line has said
+  // so, at most once a minute.
   void TellOverflow(Output* output);
   void ReopenNow(const std::shared_ptr<Output>& output);
 
@@ -122,7 +122,8 @@ class AccessLog {
   Mutex mutex_;
   CondVar changed_;
   std::string queue_ ABSL_GUARDED_BY(mutex_);  // records, one after another
-  // Lines that the queue did not take, or stderr, since that was last told.
+  // Lines that the queue or stderr did not take, since the last log line about
+  // that.
   uint64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;
   LogLimiter overflows_told_{absl::Minutes(1)};
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // the writer waits for a record

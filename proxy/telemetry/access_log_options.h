@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the access log (access_log.h) is told: the settings log.access and
+// The options of the access log (access_log.h): the settings log.access and
 // log.access_*. Plain data.
 #ifndef FNCACHE_PROXY_TELEMETRY_ACCESS_LOG_OPTIONS_H_
 #define FNCACHE_PROXY_TELEMETRY_ACCESS_LOG_OPTIONS_H_
@@ -14,8 +14,8 @@ namespace fncache::proxy::telemetry {
 // Which calls have a line.
 enum class LoggedCalls {
   kNone,
-  kMisses,  // those that were not answered from the cache
-  kSlow,    // those that took at least AccessLogOptions::slow
+  kMisses,  // calls that were not answered from the cache
+  kSlow,    // calls that took at least AccessLogOptions::slow
   kAll,
 };
 
@@ -23,7 +23,7 @@ struct AccessLogOptions {
   LoggedCalls calls = LoggedCalls::kNone;
   absl::Duration slow = absl::ZeroDuration();
   LogFormat format = LogFormat::kText;
-  // The share of these calls, over 0 to 1, chosen at random.
+  // The fraction of these calls, above 0 and up to 1, chosen at random.
   double sample = 1;
   // Empty = stderr.
   std::string file;

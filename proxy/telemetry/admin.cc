@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kHtml[] = "text/html; charset=utf-8";
 
-// Of the pages for people.
+// The headers of pages for people.
 std::vector<std::pair<std::string, std::string>> PageHeaders() {
   return {{"Content-Security-Policy", std::string(PagePolicy())},
           {"Referrer-Policy", "no-referrer"}};

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The admin endpoint of the daemon, put together from what the daemon tells of
-// itself:
+// The admin endpoint of the daemon. It serves facts about the daemon:
 //
-//   GET /         which pages there are
+//   GET /         the list of pages
 //   GET /healthz  200 while every worker has run a task within 10 s
 //   GET /readyz   200 once every listener is bound and the store is open, 503
 //                 before, while connections cannot be accepted, and as soon
 //                 as draining starts
 //   GET /metrics  the instruments, as Prometheus text
-//   GET /statusz  how the daemon does, for people, live where scripts run;
+//   GET /statusz  the state of the daemon, for people, live if scripts run;
 //                 ?format=json for programs
 //
-// It owns the history that /statusz tells the last minute from, and a thread
+// It owns the history, from which /statusz shows the last minute, and a thread
 // that feeds it.
 #ifndef FNCACHE_PROXY_TELEMETRY_ADMIN_H_
 #define FNCACHE_PROXY_TELEMETRY_ADMIN_H_
@@ -35,41 +34,41 @@
 
 namespace fncache::proxy::telemetry {
 
-// So many paths and writers of each function are told on /statusz.
+// The number of paths and writers of each function that /statusz lists.
 inline constexpr size_t kMissesListed = 5;
 
-// AdminView is how the endpoint sees the daemon. The functions are called on
-// the endpoint's threads until it is gone, so they are thread-safe and quick.
+// AdminView is the endpoint's view of the daemon. The endpoint's threads call
+// the functions until it is destroyed, so they are thread-safe and quick.
 struct AdminView {
   // Every listener is bound, the store is open, and draining has not started.
   std::function<bool()> ready;
-  // It was ready, and has not begun to drain: where it is not ready all the
-  // same, it accepts no connections. May be empty.
+  // The daemon was ready, and has not begun to drain. If it is not ready all
+  // the same, it accepts no connections. May be empty.
   std::function<bool()> started;
   std::function<bool()> draining;
   // Every worker serves; may be empty.
   std::function<bool()> alive;
   // Each function's target, by FunctionId.
   std::vector<std::string> upstreams;
-  // What changed most often in requests that missed; may be empty.
+  // The most frequent changes in requests that missed; may be empty.
   std::function<std::vector<insight::explain::MissMemory::FunctionTop>()>
       misses;
-  // What is told of each function, by FunctionId; may be empty, and so may what
-  // it gives.
+  // The facts of each function, by FunctionId. The function may be empty, and
+  // so may its result.
   std::function<std::vector<FunctionFacts>()> facts;
   // The settings in force. No seeds, no passwords.
   std::function<std::vector<ListedSetting>()> settings;
-  // How the settings file stands; may be empty.
+  // The state of the settings file; may be empty.
   std::function<ReloadFigures()> reload;
 };
 
 class Admin {
  public:
   // Starts the endpoint on `address` (HOST:PORT; see
-  // metrics::AdminServer::Start for errors). Logging address() is the caller's.
-  // Adds the gauge of readiness to `instruments`: start one endpoint only. The
+  // metrics::AdminServer::Start for errors). The caller logs address(). Adds
+  // the gauge of readiness to `instruments`, so start one endpoint only. The
   // instruments and the clock outlive it. Every `tick` of real time the history
-  // takes a reading, stamped with the clock's time.
+  // takes a reading, with the clock's time.
   static absl::StatusOr<std::unique_ptr<Admin>> Start(
       const std::string& address, Instruments* instruments, Clock* clock,
       AdminView view, absl::Duration tick = History::kInterval);

@@ -318,7 +318,7 @@ const std::vector<Family>& Catalogue() {
        {},
        "CPU time that explaining misses took."},
 
-      // Connections, and what peers take.
+      // Connections, and the use of limits by peers.
       {"fncache_connections",
        Type::kGauge,
        {"function_name"},
@@ -401,7 +401,7 @@ const std::vector<Family>& Catalogue() {
        "not_yet_valid, wrong_usage, wrong_name, bad_certificate, "
        "no_certificate, refused_by_peer, plaintext, protocol)."},
 
-      // Settings, read again while the daemon runs.
+      // Reloads of settings.
       {"fncache_config_last_reload_successful",
        Type::kGauge,
        {},

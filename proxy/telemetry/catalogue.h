@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The catalogue: every metric of the daemon, its type, labels and help, in one
-// table. docs/metrics.md is held against it by a test, and no metric exists
-// that is not in it.
+// table. A test compares docs/metrics.md with it. A metric that is not in it
+// cannot exist.
 //
 // Immutable; lives as long as the process.
 #ifndef FNCACHE_PROXY_TELEMETRY_CATALOGUE_H_
@@ -16,7 +16,7 @@ namespace fncache::proxy::telemetry {
 
 const std::vector<metrics::Family>& Catalogue();
 
-// The family of that name. Aborts if there is none.
+// The family with this name. Aborts if there is none.
 const metrics::Family& Metric(absl::string_view name);
 
 }  // namespace fncache::proxy::telemetry

@@ -7,10 +7,10 @@
 namespace fncache::proxy::telemetry {
 namespace {
 
-// Terms below this share of the sum end it.
+// A term below this fraction of the sum ends the sum.
 constexpr double kNothing = 1e-17;
 
-// std::lgamma writes a global.
+// lgamma_r, because std::lgamma writes a global variable.
 double LogFactorial(double n) {
   int sign = 0;
   return lgamma_r(n + 1, &sign);
@@ -27,13 +27,14 @@ double FisherGreater(Tally first, Tally second) {
   const auto n1 = static_cast<double>(first.of);
   const auto n2 = static_cast<double>(second.of);
   const auto all = static_cast<double>(first.happened + second.happened);
-  // How many of those that happened are the second's: hypergeometric.
+  // The number of events that are the second's has a hypergeometric
+  // distribution.
   const double least = std::max(0.0, all - n1);
   const double most = std::min(n2, all);
   const auto log_of = [&](double k) {
     return LogChoose(n2, k) + LogChoose(n1, all - k) - LogChoose(n1 + n2, all);
   };
-  // From `k` away from the middle, each term by the one before.
+  // Sums from `k` away from the middle. Each term is made from the one before.
   const auto down = [&](double k) {
     double term = std::exp(log_of(k));
     double sum = term;

@@ -15,9 +15,9 @@
 namespace fncache::proxy::telemetry {
 namespace {
 
-// With more functions than this, minutes do not say their numbers.
+// With more functions than this, minutes do not show their numbers.
 constexpr size_t kFewFunctions = 16;
-// So many reasons and paths are named.
+// The number of reasons and paths that a card names.
 constexpr size_t kMostNamed = 3;
 
 // A row of a card; `text` is HTML.
@@ -82,7 +82,7 @@ std::string FlightsText(const FunctionGauges& gauges) {
   return text;
 }
 
-// The most frequent reasons, and what changed.
+// The most frequent reasons of misses, and the most frequent changes.
 std::string MissesText(const FunctionCounts& total,
                        const Status::Function& function) {
   std::vector<std::pair<uint64_t, size_t>> reasons;
@@ -111,7 +111,7 @@ std::string MissesText(const FunctionCounts& total,
   return text;
 }
 
-// Why calls were not looked up; "" where all were.
+// Why calls were not looked up; "" if all were.
 std::string BypassesText(const FunctionCounts& total) {
   std::vector<std::string> reasons;
   for (size_t why = 0; why < kBypassReasons; ++why) {
@@ -123,14 +123,14 @@ std::string BypassesText(const FunctionCounts& total) {
   return absl::StrJoin(reasons, ", ");
 }
 
-// Parts of a row, of which those that count nothing are left out.
+// The texts of a row. Texts with a count of zero are left out.
 class Parts {
  public:
   void Always(absl::string_view text) { parts_.emplace_back(text); }
   void If(uint64_t count, absl::string_view text) {
     if (count > 0) parts_.emplace_back(text);
   }
-  // The number, the word, and how many of them were in the last minute.
+  // The number, the word, and the number of the last minute.
   void Fault(uint64_t total, uint64_t recent, absl::string_view what) {
     if (total == 0) return;
     const std::string text =
@@ -149,7 +149,7 @@ class Parts {
 
 std::string Number(uint64_t n) { return Count(static_cast<int64_t>(n)); }
 
-// What became of old answers.
+// The rows about old answers.
 void AppendStaleRows(const Status::Function& function,
                      const FunctionCounts& total, const FunctionCounts& recent,
                      std::string* out) {
@@ -215,7 +215,8 @@ void AppendAbandonedRow(const Status::Function& function,
   Row("abandoned", parts.Text(), out);
 }
 
-// What the rehearsal compared; the verdict is a row of the facts.
+// The row about the comparisons of a rehearsal. The facts have a row with the
+// verdict.
 void AppendShadowRow(const FunctionCounts& total, std::string* out) {
   if (total.shadow_lookups == 0) return;
   Parts parts;

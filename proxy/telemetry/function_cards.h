@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the status page that tells of each function by itself: the last
-// hour as a chart, the function's state, callers, flights, why calls missed,
-// masks, bans.
+// The section of the status page with a card for each function: the last hour
+// as a chart, the function's state, callers, flights, why calls missed, masks,
+// bans.
 //
 // Pure function, thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_FUNCTION_CARDS_H_

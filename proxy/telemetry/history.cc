@@ -38,7 +38,7 @@ History::Reading History::Read() const {
   reading.total = instruments_->Read();
   reading.tiers = instruments_->ReadTiers();
   MutexLock lock(&mutex_);
-  // The youngest of those that are a minute old, else the oldest there is.
+  // The youngest reading that is at least a minute old, else the oldest one.
   auto from = std::partition_point(
       past_.begin(), past_.end(),
       [&](const Past& past) { return past.when <= reading.now - kSpan; });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// History: what the instruments read during the last minute, so that the status
-// page can tell the last minute beside all that was since the start, and what
-// became of calls in each minute of the last hour.
+// History: the readings of the instruments during the last minute, and the
+// outcomes of calls in each minute of the last hour. With it the status page
+// shows the last minute beside the time since the start.
 //
-// A ring of readings, one every kInterval, taken on whatever thread calls Tick:
-// those who count pay nothing for it. What the "last minute" covers is what was
-// counted since the youngest reading that is at least a minute old; so it is up
-// to kInterval longer than a minute, and shorter only right after the start.
-// Rates are made with its real length, so late ticks do not falsify them.
+// A ring of readings, one every kInterval, taken on the thread that calls Tick:
+// calls pay nothing for it. The "last minute" begins with the youngest reading
+// that is at least a minute old. So it is up to kInterval longer than a minute,
+// and shorter only right after the start. Rates use its real length, so late
+// ticks do not falsify them.
 //
 // Thread-safe. The instruments and the clock outlive it.
 #ifndef FNCACHE_PROXY_TELEMETRY_HISTORY_H_
@@ -32,10 +32,10 @@ class History {
   // Takes the first reading.
   History(const Instruments* instruments, Clock* clock);
 
-  // Takes a reading. To be called every kInterval.
+  // Takes a reading. Call it every kInterval.
   void Tick();
 
-  // A reading of now, and its difference to the one of a minute ago.
+  // A reading at this moment, and its difference to that of a minute ago.
   struct Reading {
     absl::Time now;
     DaemonCounts total;
@@ -43,8 +43,8 @@ class History {
     absl::Duration recent_length;
     OutcomeHour::Hour hour;
     std::vector<Instruments::TierReading> tiers;
-    // For each of `tiers`: since when it has been down, as far as ticks saw;
-    // nothing while it is up.
+    // For each of `tiers`: the time of the tick that first saw it down; absent
+    // while it is up.
     std::vector<absl::optional<absl::Time>> down_since;
   };
   Reading Read() const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// It is one thing: all metrics are registered, and read back, by one class.
+// It is one thing: one class registers all metrics, and reads them back.
 #include "proxy/telemetry/instruments.h"
 
 #include <utility>
@@ -27,7 +27,7 @@ size_t Index(Enum value) {
   return static_cast<size_t>(value);
 }
 
-// Leaves in `later` what was counted since `earlier`.
+// Subtracts `earlier` from `later`.
 void Subtract(uint64_t earlier, uint64_t* later) { *later -= earlier; }
 void Subtract(absl::Duration earlier, absl::Duration* later) {
   *later -= earlier;
@@ -59,11 +59,11 @@ constexpr Label kByCode = &NamedEnum<int, &StatusCodeName>;
 
 // How a row is registered.
 struct RowOptions {
-  // Of the first and the second index of its cells.
+  // The labels of the first and the second index of the row's cells.
   Label labels[2] = {};
   double unit = 1;
-  // Series are exposed once counted, but for the one of an alert, which is
-  // there from the start.
+  // Series are exposed once they are counted. The series of an alert is exposed
+  // from the start.
   bool once_counted = false;
   const char* alert = "";
   const Buckets& (*buckets)() = &Buckets::Calls;
@@ -126,9 +126,9 @@ uint64_t FunctionCounts::UpstreamErrors() const {
   return sum;
 }
 
-// The metrics of one function, a row each in the order of /metrics: its name
-// (catalogue.h has type, labels and help), its cells, and the figure by which
-// pages and commands show it; null: only /metrics does.
+// The metrics of one function, one row each, in the order of /metrics. A row
+// has the metric's name (catalogue.h has type, labels and help), its cells, and
+// the figure that pages and commands show. Null: only /metrics shows it.
 struct FunctionInstruments::Rows {
   using F = FunctionInstruments;
   using C = FunctionCounts;
@@ -168,7 +168,7 @@ struct FunctionInstruments::Rows {
           {{&Named<&BypassReasonName>}});
     visit("fncache_responses_total", &F::answers_, nullptr,
           {{kByCode}, 1, true});
-    // An alert reads OK, and the failures of all other codes together.
+    // An alert reads OK and the sum of failures with all other codes.
     visit("fncache_upstream_requests_total", &F::upstream_calls_, &C::upstream,
           {{kByCode}, 1, true, "OK"});
     visit("fncache_upstream_failures_total", &F::upstream_failures_, nullptr);
@@ -229,7 +229,7 @@ struct FunctionInstruments::Rows {
           &C::fills_dropped);
   }
 
-  // Registers all.
+  // Registers all metrics.
   struct Add {
     template <typename Cells, typename Shown>
     void operator()(const char* metric, Cells F::*cells, Shown /*shown*/,
@@ -277,7 +277,7 @@ struct FunctionInstruments::Rows {
     Registry* registry;
   };
 
-  // Reads those that `Shown` (C or G) shows.
+  // Reads the metrics that `Shown` (C or G) has.
   template <typename Shown>
   struct Read {
     template <typename Cells, typename T>
@@ -356,14 +356,14 @@ void FunctionInstruments::End(const CallRecord& call) const {
       hits_.Add();
       break;
     case Outcome::kCollapsed:
-      // One that left or timed out while it waited got no answer.
+      // A caller that left or timed out during its wait got no answer.
       if (StatusCodeIndex(call.code) == kOk) hits_.Add();
       break;
     case Outcome::kMiss:
     case Outcome::kStale:
       missed_[MissReasonIndex(call.reason)].Add();
-      // A runner that gets UNIMPLEMENTED calls again, with v1beta1: that call
-      // is the one to count.
+      // A runner that gets UNIMPLEMENTED calls again with v1beta1. Only that
+      // call is counted.
       if (call.upstream && call.code != kUnimplemented) misses_.Add();
       break;
     case Outcome::kBypass:
@@ -524,8 +524,8 @@ class Instruments::Impl : public cache::Observer {
   metrics::Counter handshakes_failed_[kTlsSides][kHandshakeFaults];
   metrics::Counter admin_connections_refused_;
   AccessLogCounters access_log_;
-  // Empty for tiers that are not there (yet: pages are served while the store
-  // opens).
+  // Empty for tiers that do not exist, or not yet: pages are served while the
+  // store opens.
   Mutex mutex_;
   std::function<cache::store::StoreStats()> tier_stats_[kTiers] ABSL_GUARDED_BY(
       mutex_);

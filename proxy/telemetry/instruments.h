@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instruments: everything that the daemon counts of itself; docs/metrics.md is
-// its list.
+// Instruments: all counts of the daemon about itself; docs/metrics.md lists
+// them.
 //
-// Instruments holds every metric of the daemon (names and help are in
-// catalogue.h, label values in labels.h) and is made at start, before threads.
-// A call reports to its function's FunctionInstruments, the stores report to
-// observer(); each report is a few additions to memory that only its own thread
-// writes. Tier sizes and certificates are not counted but looked at: they are
-// given as functions that a scrape calls.
+// Instruments has every metric of the daemon (names and help are in
+// catalogue.h, label values in labels.h). It is made at the start, before
+// threads. A call reports to its function's FunctionInstruments, and the stores
+// report to observer(). A report is a few additions to memory that only its own
+// thread writes. Tier sizes and certificates are not counted: a scrape calls
+// functions that read them.
 //
 // How a call reports, `f` being instruments->function(id):
 //
@@ -15,10 +15,11 @@
 //   f.RecordHit(look-up, entry's cost)         if it is answered from an entry
 //   f.End({method, outcome, code, upstream, latency})   always, exactly once
 //
-// Two readers: a scrape reads all of it through the registry, the status page
-// reads Read() and subtracts an earlier reading for its last minute.
+// There are two readers. A scrape reads all metrics through the registry. The
+// status page calls Read(), and subtracts an earlier reading for the last
+// minute.
 //
-// Thread-safe. Outlives everything that reports to it.
+// Thread-safe. Outlives all objects that report to it.
 #ifndef FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 #define FNCACHE_PROXY_TELEMETRY_INSTRUMENTS_H_
 
@@ -51,10 +52,10 @@ namespace fncache::proxy::telemetry {
 // CallRecord says how a call ended.
 struct CallRecord {
   Method method = Method::kOther;
-  // A joined caller that was released and asked the function itself is a miss
-  // (or stale); one that left or timed out while it waited is kCollapsed.
+  // A joined caller that was released and called the function itself is a miss
+  // (or stale). A caller that left or timed out during its wait is kCollapsed.
   Outcome outcome = Outcome::kBypass;
-  // The status that the caller got, or would have got had it stayed.
+  // The status that the caller got, or would have got if it had stayed.
   int code = 0;
   // An upstream call was started for this caller.
   bool upstream = false;
@@ -65,13 +66,13 @@ struct CallRecord {
   cache::Reason reason = cache::Reason::kNone;
 };
 
-// Whether a status that a call to a function ended with is a fault of its:
-// CANCELLED is a caller's that left, and with UNIMPLEMENTED a function says
-// that it does not know a version, after which runners try the other one.
+// Whether the final status of a call to a function is the function's fault.
+// CANCELLED is not: its caller left. UNIMPLEMENTED is not: the function does
+// not know a version, and runners then try the other one.
 bool IsUpstreamError(size_t code);
 
-// A reading of one function's counters, or the difference of two readings.
-// The compiler names what copies the arrays.
+// A reading of one function's counters, or the difference of two readings. The
+// compiler gives a reserved name to the code that copies the arrays.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 struct FunctionCounts {
   uint64_t calls[kMethods][kOutcomes] = {};
@@ -88,23 +89,25 @@ struct FunctionCounts {
   uint64_t fills_dropped = 0;
   uint64_t cache_errors = 0;
   absl::Duration saved;
-  // Refreshes behind stale hits, and of them those that brought nothing new;
-  // and those that there was no place for.
+  // Refreshes after stale hits, those among them that brought no new entry, and
+  // those that were refused because no slot was free.
   uint64_t refreshes = 0;
   uint64_t refreshes_failed = 0;
   uint64_t refreshes_refused = 0;
   uint64_t served_over[kStatusCodes] = {};  // errors that old answers hid
-  // Old answers given up, because the function's new one is not to be kept.
+  // Old answers that are not served any more, because the function's new answer
+  // is not kept.
   uint64_t superseded = 0;
-  // Calls to the function that went on when their last caller had left, and of
-  // them those that were stored; and those that there was no place for.
+  // Calls of the function that continued after their last caller had left,
+  // those among them that were stored, and those that were cancelled because no
+  // slot was free.
   uint64_t abandoned = 0;
   uint64_t abandoned_finished = 0;
   uint64_t abandoned_refused = 0;
   // Calls refused by a limit, by transport::Refusal.
   uint64_t refused[kRefusals] = {};
-  // Under `mode: shadow`: look-ups; what would have been hits and was compared,
-  // and of them those that differed; and what could not be compared.
+  // Under `mode: shadow`: look-ups, compared calls that would have been hits,
+  // those among them that differed, and calls that could not be compared.
   uint64_t shadow_lookups = 0;
   uint64_t shadow_hits[kShadowBys] = {};
   uint64_t shadow_differences[kShadowBys] = {};
@@ -120,20 +123,21 @@ struct FunctionCounts {
   FunctionCounts Since(const FunctionCounts& earlier) const;
 };
 
-// How many calls and flights there are now.
+// The numbers of calls and flights at this moment.
 struct FunctionGauges {
   int64_t in_flight = 0;
   int64_t flights = 0;
   int64_t refreshes = 0;
   int64_t abandoned = 0;  // calls without a caller
-  // Keys for which none of both is begun for now, because the last one failed.
+  // Keys that are not refreshed, and whose calls do not continue without a
+  // caller, for now: the last refresh or such call failed.
   int64_t backing_off = 0;
   int64_t joined_waiting = 0;
   int64_t released_waiting = 0;
   int64_t released_running = 0;
 };
 
-// Whether a function could be reached when that was last tried.
+// Whether a function could be reached at the last attempt.
 struct Reachability {
   bool reachable = true;
   absl::Time since;  // when it became unreachable
@@ -155,9 +159,9 @@ class FunctionInstruments {
   }
   void End(const CallRecord& call) const;
 
-  // A call is answered from an entry. `lookup`: how long the look took that
-  // found it, without what the call waited for before. `saved`: how long the
-  // filling call took (EntryInfo::cost).
+  // A call is answered from an entry. `lookup`: how long the look-up that found
+  // it took, without the waits before it. `saved`: how long the filling call
+  // took (EntryInfo::cost).
   void RecordHit(absl::Duration lookup, absl::Duration saved) const {
     lookup_seconds_.Observe(lookup);
     RecordSaved(saved);
@@ -169,20 +173,20 @@ class FunctionInstruments {
   }
 
   // A RunFunction call to the function, of either version, ended with this
-  // status, `latency` after it was started. (What is forwarded as a stream is
-  // counted by End alone.)
+  // status, `latency` after its start. (End alone counts calls that are
+  // forwarded as streams.)
   void RecordUpstream(int code, absl::Duration latency) const;
 
-  // A fill was accepted by policy and the memory tier. `bytes`: the response's
-  // as it is stored.
+  // Policy and the memory tier accepted a fill. `bytes`: those of the stored
+  // response.
   void RecordFill(uint64_t bytes) const {
     writes_.Add();
     bytes_written_.Add(bytes);
   }
 
-  // Under `mode: shadow`: a call was looked up; the entry that it would have
-  // hit was compared with the function's answer; or could not be, for there was
-  // none that could be read.
+  // Under `mode: shadow`: a call was looked up. Then the entry that it would
+  // have hit was compared with the function's answer, or no answer could be
+  // read.
   void RecordShadowLookup() const { shadow_lookups_.Add(); }
   void RecordShadowHit(ShadowBy by, bool differs) const {
     shadow_hits_[static_cast<size_t>(by)].Add();
@@ -197,22 +201,23 @@ class FunctionInstruments {
   }
   void FlightClosed() const { flights_.Add(-1); }
 
-  // A caller joined a flight, and stopped waiting there for whatever reason.
+  // A caller joined a flight, and stopped waiting there for any reason.
   void CallerJoined() const {
     joined_.Add();
     joined_waiting_.Add(1);
   }
   void CallerLeft() const { joined_waiting_.Add(-1); }
 
-  // Joined callers released from a flight whose outcome is not shared: one
-  // that waits because `max_released` of them call upstream already, and one
-  // that calls upstream.
+  // Callers that were released from a flight whose outcome is not shared. Some
+  // wait, because `max_released` of them call upstream already, and some call
+  // upstream.
   void ReleasedWaiting(int change) const { released_waiting_.Add(change); }
   void ReleasedRunning(int change) const { released_running_.Add(change); }
   void CallerReleased() const { released_.Add(); }
 
-  // A stale hit is refreshed behind: one begins, ends (Failed too, where it
-  // brought nothing that is served), or finds no place.
+  // A refresh after a stale hit begins, ends, or is refused because no slot is
+  // free. RefreshFailed comes with the end, too, if the refresh brought no
+  // entry that is served.
   void RefreshBegun() const {
     refreshes_.Add();
     refreshes_running_.Add(1);
@@ -221,17 +226,17 @@ class FunctionInstruments {
   void RefreshFailed() const { refreshes_failed_.Add(); }
   void RefreshRefused() const { refreshes_refused_.Add(); }
 
-  // A caller got an old answer in place of this status.
+  // A caller got an old answer instead of this status.
   void RecordServedOver(int code) const {
     served_over_[StatusCodeIndex(code)].Add();
   }
 
-  // An old answer is served no more, for the function has answered anew with
-  // what is not kept.
+  // An old answer is not served any more, because the function's new answer is
+  // not kept.
   void Superseded() const { superseded_.Add(); }
 
-  // A flight's call goes on without callers, or finds no place to; how many do
-  // changes; one of them was stored.
+  // A flight's call continues without callers, or is refused because no slot is
+  // free. The number of such calls changes. One of them was stored.
   void CallAbandoned() const { abandoned_.Add(); }
   void AbandonedRefused() const { abandoned_refused_.Add(); }
   void AbandonedRunning(int change) const { abandoned_running_.Add(change); }
@@ -244,16 +249,16 @@ class FunctionInstruments {
   void ConnectionRefused() const { connections_refused_.Add(); }
   void AcceptFailed() const { accept_failures_.Add(); }
   void StreamRefused() const { streams_refused_.Add(); }
-  // A caller's connection is not read for a while.
+  // A caller's connection is not read for now.
   void ConnectionHeldUp() const { connections_held_up_.Add(); }
   void RequestAbandoned() const { requests_abandoned_.Add(); }
-  // A call was answered with this status that was never begun.
+  // A call that never began was answered with this status.
   void Answered(int code) const { answers_[StatusCodeIndex(code)].Add(); }
   // A request was refused; `reason` counts from 0.
   void RequestRefused(size_t reason) const { requests_refused_[reason].Add(); }
 
-  // The function cannot be reached, since `when` unless that is known already;
-  // and it can be reached again.
+  // The function cannot be reached, since `when` or an earlier report. Then it
+  // can be reached again.
   void Unreachable(absl::Time when, absl::string_view why) const;
   void Reachable() const;
 
@@ -365,21 +370,22 @@ class Instruments {
   const FunctionInstruments& function(cache::FunctionId id) const;
   size_t functions() const;
 
-  // Stores are created with this observer. Reports for functions that are not
-  // configured (entries left by an earlier run) count for the daemon as a whole
-  // where a metric has no function, and for none where it has.
+  // Stores are created with this observer. Reports may be about functions that
+  // are not configured (entries of an earlier run). They count in metrics
+  // without a function, and not in metrics with one.
   cache::Observer* observer();
 
-  // The Watch functions give what a scrape looks at. Each is called once, at
-  // start, but perhaps while pages are served already; what they are given is
-  // called by scraping threads for as long as there are any.
+  // The Watch functions set the sources that a scrape reads. Call each once, at
+  // the start; pages may be served already. Scraping threads call the sources
+  // until they end.
   void WatchTier(cache::Tier tier,
                  std::function<cache::store::StoreStats()> stats);
-  // `depth` tells a queue's length. Queues are "disk_fills" and "disk_lookups".
+  // `depth` returns a queue's length. The queues are "disk_fills" and
+  // "disk_lookups".
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);
-  // `stats` tells what became of the calls that are traced.
+  // `stats` returns the results of tracing calls.
   void WatchTrace(std::function<insight::trace::TraceStats()> stats);
-  // `memory` tells what explaining misses takes.
+  // `figures` returns the cost of explaining misses.
   struct ExplainFigures {
     uint64_t bytes = 0;
     double paths_share = 1;  // of composites
@@ -395,12 +401,13 @@ class Instruments {
     metrics::Counter dropped;
   };
   const AccessLogCounters& access_log() const;
-  // How many connections the function's callers have, and the daemon to it.
+  // The number of connections from the function's callers, and of those to the
+  // function.
   void WatchConnections(cache::FunctionId id, std::function<size_t()> callers,
                         std::function<size_t()> upstream);
-  // How many of the function's keys are backing off.
+  // The number of the function's keys that are backing off.
   void WatchBackingOff(cache::FunctionId id, std::function<size_t()> keys);
-  // What calls hold that have not ended.
+  // The bytes that calls in progress use, by stage.
   struct InflightFigures {
     uint64_t reading = 0;
     uint64_t waiting = 0;
@@ -412,11 +419,11 @@ class Instruments {
   void WatchInflight(std::function<InflightFigures()> figures);
   void WatchWorkers(int workers);
 
-  // `expiry` tells when the certificate that is in use ends: the listeners'
+  // `expiry` returns the end of the certificate in use: the listeners'
   // (TlsSide::kServer) or the one shown to functions.
   void WatchCertificate(TlsSide side, std::function<absl::Time()> expiry);
-  // A changed certificate pair on disk was bad, so the old one is kept; or a
-  // changed pair was taken up.
+  // A changed certificate pair on disk was bad, so the old one stays in use. Or
+  // a changed pair was loaded.
   void CertificateReloadFailed(TlsSide side);
   void CertificateReloaded(TlsSide side);
   void HandshakeFailed(TlsSide side, HandshakeFault fault);
@@ -425,7 +432,7 @@ class Instruments {
 
   DaemonCounts Read() const;
 
-  // Readings of the tiers that there are.
+  // Readings of the tiers that exist.
   struct TierReading {
     cache::Tier tier;
     cache::store::StoreStats stats;

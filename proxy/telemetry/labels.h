@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Labels: the values that labels of metrics take, and the enumerations behind
-// those that only the proxy has. Metrics, the status page and its JSON all take
-// their words from here, so that a number is found under one name everywhere.
+// Labels: the values of metrics' labels, and the enumerations for labels that
+// only the proxy has. Metrics, the status page and its JSON all use these
+// words, so a number has one name everywhere.
 //
 // Pure functions; thread-safe. The texts live as long as the process.
 #ifndef FNCACHE_PROXY_TELEMETRY_LABELS_H_
@@ -23,19 +23,19 @@ using cache::Outcome;
 const char* OutcomeName(Outcome outcome);
 
 // Why a call was not looked up: the index of a reason among those of a bypass,
-// and its name. For a reason that is none of them, kMethod's.
+// and its name. Other reasons get kMethod's.
 size_t BypassReasonIndex(cache::Reason reason);
 const char* BypassReasonName(size_t index);  // "authorization", ...
 
 // Why a call that was looked up went to the function, in the words of its
-// cache-status header. For a reason that is no miss, kUnknown's.
+// cache-status header. A reason that is no miss gets kUnknown's.
 size_t MissReasonIndex(cache::Reason reason);
 const char* MissReasonName(size_t index);  // "new", "expired", ...
 
-// By what a call under `mode: shadow` would have hit.
+// How a call under `mode: shadow` would have hit.
 enum class ShadowBy {
-  kMask,     // the entry's request is another one, but for what masks hide
-  kExact,    // it is this one: what differs here is the function's own doing
+  kMask,     // the entry's request differs from this one in masked fields
+  kExact,    // it is equal to this one: a different answer is the function's
   kUnknown,  // it is not known any more
 };
 inline constexpr size_t kShadowBys = 3;

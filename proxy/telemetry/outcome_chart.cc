@@ -17,16 +17,16 @@
 namespace fncache::proxy::telemetry {
 namespace {
 
-// In units of the drawing, which the page stretches.
+// These are in units of the drawing, which the page stretches.
 constexpr int kMinuteWidth = 10;
 constexpr int kBarWidth = 8;
 constexpr int kHeight = 100;
-// What is there at all can be seen.
+// The least height of a bar, so that every count can be seen.
 constexpr double kLeastHeight = 1.5;
 
 using Calls = std::array<uint64_t, kOutcomes>;
 
-// From the bottom: first what was answered from the cache.
+// The order of outcomes from the bottom: answers from the cache come first.
 std::vector<size_t> Order() {
   std::vector<size_t> order = {static_cast<size_t>(Outcome::kHit),
                                static_cast<size_t>(Outcome::kStaleHit),
@@ -67,7 +67,7 @@ std::string ClockText(absl::Time time) {
   return absl::FormatTime("%H:%M", time, absl::UTCTimeZone());
 }
 
-// The bars of each outcome as one path, each upon those before it.
+// The bars of each outcome as one path, stacked on those before it.
 void AppendBars(const OutcomeHour::Minutes& minutes, uint64_t top,
                 std::string* out) {
   std::array<double, OutcomeHour::kMinutes> filled{};

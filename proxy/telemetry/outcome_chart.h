@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The chart of what became of a function's calls, minute by minute over the
-// last hour: stacked bars, as SVG within the page. It needs no script, and its
-// colours are those of the page's theme (status_page_style.h).
+// The chart of the outcomes of a function's calls in each minute of the last
+// hour: stacked bars, as SVG in the page. It needs no script, and its colours
+// are those of the page's theme (status_page_style.h).
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_OUTCOME_CHART_H_
@@ -14,12 +14,12 @@
 
 namespace fncache::proxy::telemetry {
 
-// Appends the figure. `titles`: each minute says its numbers when it is pointed
-// at, which takes more of a page than all else.
+// Appends the figure. `titles`: each minute shows its numbers when the reader
+// points at it. That takes more bytes of a page than all other content.
 void AppendOutcomeChart(const OutcomeHour::Minutes& minutes,
                         absl::Time last_minute, bool titles, std::string* out);
 
-// Appends which colour is which outcome, of those that the hour has.
+// Appends the colours of the outcomes that the hour has.
 void AppendOutcomeLegend(const OutcomeHour::Hour& hour, std::string* out);
 
 }  // namespace fncache::proxy::telemetry

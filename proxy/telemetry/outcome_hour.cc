@@ -44,7 +44,7 @@ void OutcomeHour::AddTo(Minute* minute, const DaemonCounts& counts) const {
   for (size_t id = 0; id < counted_.size(); ++id) {
     const auto calls = CallsOf(counts.functions[id]);
     for (size_t o = 0; o < kOutcomes; ++o) {
-      // A reading that was overtaken by another one has less.
+      // A reading that ends after a later one has smaller counts.
       if (calls[o] > counted_[id][o]) {
         minute->calls[id][o] += calls[o] - counted_[id][o];
       }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// OutcomeHour: what became of calls in each minute of the last hour, for the
+// OutcomeHour: the outcomes of calls in each minute of the last hour, for the
 // status page's charts.
 //
-// A ring of minutes, fed with readings of the counters, so that those who count
-// pay nothing for it. What was counted between two readings is of the minute in
-// the middle between them: with a reading every ten seconds it is at most five
-// seconds off. Takes 60 numbers for each function and outcome, for ever.
+// A ring of minutes, fed with readings of the counters, so calls pay nothing
+// for it. Counts between two readings belong to the minute of the time halfway
+// between them. With a reading every ten seconds that is at most five seconds
+// off. It keeps 60 numbers for each function and outcome, for ever.
 //
 // Not thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_OUTCOME_HOUR_H_
@@ -26,22 +26,22 @@ class OutcomeHour {
  public:
   static constexpr size_t kMinutes = 60;
 
-  // Of one function: calls by minute, the oldest first, and by Outcome.
+  // One function's calls by minute, the oldest first, and by Outcome.
   using Minutes = std::array<std::array<uint64_t, kOutcomes>, kMinutes>;
-  // What was counted up to a time.
+  // The counts of the hour up to a time.
   struct Hour {
     absl::Time last_minute;          // when the last of the minutes began
     std::vector<Minutes> functions;  // by FunctionId
   };
 
-  // `counts`: of all functions at that time. So for all of these.
+  // `counts` has all functions, as of `now`; here and below.
   OutcomeHour(absl::Time now, const DaemonCounts& counts);
 
   // Another reading of the same instruments.
   void Add(absl::Time now, const DaemonCounts& counts);
 
-  // The hour that ends with the minute of `now`, what was counted since the
-  // last reading included.
+  // The hour that ends with the minute of `now`. It includes the counts since
+  // the last reading.
   Hour Read(absl::Time now, const DaemonCounts& counts) const;
 
  private:
@@ -52,7 +52,7 @@ class OutcomeHour {
   };
 
   Minute& At(int64_t number);
-  // Adds what was counted since the last reading to its minute.
+  // Adds the counts since the last reading to `minute`.
   void AddTo(Minute* minute, const DaemonCounts& counts) const;
   int64_t MiddleSince(absl::Time now) const;
 

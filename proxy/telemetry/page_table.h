@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of the status page's tables.
+// Builds the status page's tables.
 //
 // Pure functions that append to a page; thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_PAGE_TABLE_H_
@@ -22,14 +22,14 @@ struct Column {
 
 void Head(const std::vector<Column>& columns, std::string* out);
 
-// A cell of two lines: the last minute above what was since the start.
+// A cell of two lines: the last minute, and below it the time since the start.
 void TwoLines(absl::string_view column, const std::string& recent,
               const std::string& total, absl::string_view classes,
               std::string* out);
 void TwoCounts(absl::string_view column, uint64_t recent, uint64_t total,
                std::string* out);
-// Writes such lines for a figure that should be zero, in the colour of a fault
-// if it is not.
+// Writes these lines for a figure that should be zero. If it is not, they have
+// the colour of a fault.
 void TwoFaults(const char* column, uint64_t recent, uint64_t total,
                std::string* out);
 

@@ -85,7 +85,7 @@ inline constexpr Word kTier = {
     "A place where responses are kept: memory, and disk where a cache "
     "directory is set."};
 
-// Appends the list of them.
+// Appends the list of all words.
 void Words(std::string* out);
 
 }  // namespace fncache::proxy::telemetry

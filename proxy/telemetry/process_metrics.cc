@@ -51,7 +51,7 @@ uint64_t CountOpenFds() {
 void ReadStat(ProcessFigures* figures) {
   const std::string stat = ReadFile("/proc/self/stat");
   // The second field is the program's name in parentheses. The name itself may
-  // hold parentheses.
+  // have parentheses.
   const size_t end_of_name = stat.rfind(')');
   if (end_of_name == std::string::npos) return;
   const std::vector<absl::string_view> fields = absl::StrSplit(

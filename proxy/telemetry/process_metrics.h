@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process metrics: the figures that the system keeps of this process, under the
-// names that Prometheus client libraries use (process_*). They are read from
-// /proc at each scrape.
+// Process metrics: the system's figures about this process, with the names of
+// Prometheus client libraries (process_*). They are read from /proc at each
+// scrape.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_PROCESS_METRICS_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Purge metrics: how often what was purged, and which bans are in force.
+// Purge metrics: the number of purges by scope, and the bans in force.
 //
 // Thread-safe. The registry outlives it.
 #ifndef FNCACHE_PROXY_TELEMETRY_PURGE_METRICS_H_
@@ -19,7 +19,7 @@ const char* PurgeScopeName(cache::store::Bans::Kind of);  // "all", ...
 
 class PurgeMetrics {
  public:
-  // Scrapes look at the bans for as long as there are any.
+  // Keeps the bans alive while scrapes read them.
   PurgeMetrics(metrics::Registry* registry,
                std::shared_ptr<const cache::store::Bans> bans);
 

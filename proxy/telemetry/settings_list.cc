@@ -20,8 +20,7 @@ ListedSetting Listed(const Setting& setting, const SettingValue& value) {
   return listed;
 }
 
-// The value that holds for the entries that do not give one themselves; null
-// where all of them do.
+// The value for entries that do not set one themselves; null if all of them do.
 const SettingValue* Inherited(const std::vector<SettingValues>& entries,
                               const std::string& key) {
   for (const SettingValues& entry : entries) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings that are in force as a list, for pages and programs to show:
-// where SettingsAsYaml gives a file that reads back, this gives rows.
+// The settings in force as a list, for pages and programs. SettingsAsYaml gives
+// a file that can be read again; this gives rows.
 //
 // Pure function; thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_SETTINGS_LIST_H_
@@ -15,8 +15,8 @@
 namespace fncache::proxy::telemetry {
 
 struct ListedSetting {
-  // The function whose entry has it; empty = of the process, or of all
-  // functions whose entries do not say otherwise.
+  // The function whose entry has the setting. Empty: it is the process's, or
+  // that of all functions whose entries do not set it.
   std::string function;
   std::string key;  // "ttl.max"; in an entry as the entry spells it
   bool is_list = false;
@@ -24,11 +24,11 @@ struct ListedSetting {
   std::vector<std::string> values;  // one, but for lists
   bool given = false;               // true: an explicit value, no default
   std::string where;                // "--ttl-max", "fncache.yaml:3", "default"
-  // These say what the values stand for, where they do not do so themselves.
+  // These explain the values, if the values do not do so themselves.
   std::vector<std::string> notes;
 };
 
-// All of them, in the order of the table, those of entries behind the others.
+// All settings, in the order of the table; those of entries come last.
 // `name_key` is the key of the setting that names an entry's function.
 std::vector<ListedSetting> ListSettings(const SettingsTable& table,
                                         const ResolvedSettings& resolved,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShadowReport: what `mode: shadow` found out about one function. What follows
-// from it is in shadow_verdict.h, how it is told in shadow_text.h.
+// ShadowReport: the findings of `mode: shadow` about one function.
+// shadow_verdict.h judges them, and shadow_text.h shows them.
 //
 // Plain values.
 #ifndef FNCACHE_PROXY_TELEMETRY_SHADOW_REPORT_H_
@@ -17,12 +17,12 @@
 namespace fncache::proxy::telemetry {
 
 struct ShadowReport {
-  // With fewer hits and no difference nothing is said yet.
+  // With fewer hits and no difference there is no verdict yet.
   static constexpr uint64_t kEnough = 300;
 
   struct Count {
-    uint64_t hits = 0;         // that were compared
-    uint64_t differences = 0;  // of them
+    uint64_t hits = 0;         // compared hits
+    uint64_t differences = 0;  // hits among them that differed
     double rate() const {
       return hits == 0
                  ? 0
@@ -31,20 +31,20 @@ struct ShadowReport {
   };
   struct Mask {
     std::string path;
-    uint64_t values = 0;  // different ones in requests, an estimate
-    Count changed;        // hits by masks in which it had changed
-    Count alone;          // those in which nothing else had
+    uint64_t values = 0;  // distinct values in requests, an estimate
+    Count changed;        // hits by masks in which its value had changed
+    Count alone;          // hits in which no other mask's value had changed
   };
   struct Path {
     std::string path;  // of the answer, `*` for list elements
-    // Hits that differed there; too high perhaps, never too low.
+    // Hits that differed at this path; perhaps too high, never too low.
     std::array<uint64_t, kShadowBys> differences{};
     absl::Time first;
     absl::Time last;
-    // How many of them may be another path's.
+    // How many of `differences` may be another path's.
     std::array<uint64_t, kShadowBys> inherited{};
-    // How many of those by masks had but one mask changed, by its place in
-    // `masks`; too low perhaps, never too high. Empty: none.
+    // How many differences by masks had only one changed mask, by its index in
+    // `masks`; perhaps too low, never too high. Empty: none.
     std::vector<uint32_t> alone;
 
     uint64_t of(ShadowBy by) const {
@@ -65,20 +65,20 @@ struct ShadowReport {
   uint64_t lookups = 0;
   std::array<Count, kShadowBys> by{};  // by ShadowBy
   uint64_t uncompared = 0;  // would have been hits; no answer to compare
-  // Estimates of how many there were, in look-ups and in hits by masks.
+  // Estimated numbers, in look-ups and in hits by masks.
   uint64_t composites = 0;
   uint64_t mask_composites = 0;
   uint64_t masked_values = 0;  // combinations of all masked values
   uint64_t mask_masked_values = 0;
-  // Requests too large for saying which masks' values changed.
+  // Requests that were too large to find the masks whose values changed.
   uint64_t unread = 0;
   std::vector<Mask> masks;  // in the order of MaskSet::canonical
-  // What differed, the most frequent one first; differences of answers that
-  // were not looked into are counted by `unexamined`.
+  // The paths that differed, the most frequent one first. `unexamined` counts
+  // the differences of answers whose paths were not sought.
   std::vector<Path> paths;
   std::array<uint64_t, kShadowBys> unexamined{};
-  // Differences by masks of composites that had no exact repeat, by which it
-  // could be told whether the function varies for them.
+  // Differences by masks of composites without an exact repeat. Only such a
+  // repeat shows whether the function varies for them.
   uint64_t unrepeated = 0;
 
   const Count& of(ShadowBy what) const { return by[static_cast<size_t>(what)]; }

@@ -46,17 +46,18 @@ std::string OfHits(const ShadowReport& report, ShadowBy about) {
   return absl::StrCat(Of(count), " ", Hits(about, count.hits));
 }
 
-// What there is to say about a mask: in how many of the answers that differed
-// nothing else had changed.
+// A suspected mask. `alone`: hits in which only this mask's value had changed,
+// and those that differed.
 struct Suspect {
   const ShadowReport::Mask* mask;
   ShadowReport::Count alone;
   const ShadowReport::Path* path;  // where; or null: anywhere
 };
 
-// Where it is wrong although the function varies by itself, the masks by which
-// it differs where it does not vary, or more than it varies; else all by which
-// it differs. Those that changed alone first.
+// The masks by which answers differ. If the verdict is wrong although the
+// function varies by itself, only masks with differences at paths where it does
+// not vary, or with more differences than it varies. Masks with the most
+// differences when they changed alone come first.
 std::vector<Suspect> Suspects(const ShadowReport& report,
                               const ShadowVerdict& verdict) {
   const bool narrow =
@@ -273,7 +274,7 @@ std::string VerdictText(const ShadowReport& report) {
   return text;
 }
 
-// How much was tried.
+// The size of the trial.
 std::string TriedText(const ShadowReport& report) {
   if (report.since == absl::InfiniteFuture()) return "  no call yet\n";
   std::string text = absl::StrCat(

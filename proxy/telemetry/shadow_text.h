@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `mode: shadow` found out, and the verdict, for people and for programs.
+// Shows the findings of `mode: shadow` and the verdict, for people and for
+// programs.
 //
 // Pure functions, thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_SHADOW_TEXT_H_

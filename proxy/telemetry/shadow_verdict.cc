@@ -26,7 +26,7 @@ double WilsonUpper(const Count& count) {
   return std::min(1.0, (middle + spread) / (1 + kZ * kZ / n));
 }
 
-// How well chance explains that `count` differs more than `control`.
+// The probability that chance explains why `count` differs more than `control`.
 double Chance(const Count& count, const Count& control, size_t tests) {
   const double p = FisherGreater({count.differences, count.hits},
                                  {control.differences, control.hits});
@@ -35,9 +35,9 @@ double Chance(const Count& count, const Count& control, size_t tests) {
 
 enum class Weight { kExplained, kDoubtful, kProof };
 
-// How the differences at one path speak against the masks. What is not known
-// speaks for neither: the path's counts may be another's, and any path may have
-// differed in an answer that was not looked into.
+// How strongly the differences at one path count against the masks. Unknown
+// facts count for neither side: the path's counts may be another's, and any
+// path may have differed in an answer whose paths were not sought.
 Weight Weigh(const ShadowReport::Path& path, const ShadowReport& report,
              size_t tests) {
   Count masks = report.of(ShadowBy::kMask);
@@ -47,7 +47,7 @@ Weight Weigh(const ShadowReport::Path& path, const ShadowReport& report,
   const uint64_t seen = path.of(ShadowBy::kExact);
   control.differences =
       std::min(control.hits, seen + report.unexamined_of(ShadowBy::kExact));
-  // One difference alone may be at a name that is made up each time.
+  // A single difference may be at a name that the function makes up each time.
   const bool never = control.hits >= ShadowVerdict::kEnoughControl &&
                      control.differences == 0 && masks.differences > 1;
   const double chance = Chance(masks, control, tests);
@@ -55,7 +55,7 @@ Weight Weigh(const ShadowReport::Path& path, const ShadowReport& report,
   return seen == 0 || chance <= kDoubt ? Weight::kDoubtful : Weight::kExplained;
 }
 
-// Hits by masks differ: whether the control accounts for that.
+// Hits by masks differ: finds out if the control accounts for that.
 void Weigh(const ShadowReport& report, ShadowVerdict* verdict) {
   const Count& control = report.of(ShadowBy::kExact);
   const bool enough = control.hits >= ShadowVerdict::kEnoughControl;

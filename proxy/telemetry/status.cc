@@ -10,7 +10,7 @@
 namespace fncache::proxy::telemetry {
 namespace {
 
-// A certificate that ends so soon should have been replaced by now.
+// A certificate that ends within this time should have been replaced.
 constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
 
 // "12 times", "once".
@@ -18,8 +18,8 @@ std::string Times(uint64_t n) {
   return n == 1 ? "once" : absl::StrCat(n, " times");
 }
 
-// Those of `counts` that are not 0, by the names of what they count:
-// "queue_full 12 times, error once". Empty if all are.
+// The counts that are not 0, with their names: "queue_full 12 times, error
+// once". Empty if all are 0.
 template <typename What, size_t kCount>
 std::string Counted(const uint64_t (&counts)[kCount],
                     const char* (*name)(What what)) {
@@ -89,7 +89,7 @@ class Finder {
               absl::StrCat(function.name, " cannot be reached at ",
                            function.upstream, " ", SinceText(reach.since), ": ",
                            reach.why));
-      } else {  // otherwise it follows that its calls fail
+      } else {  // an unreachable function's calls fail anyway
         UpstreamErrors(function, recent);
       }
       ServedOver(function, recent);
@@ -132,7 +132,7 @@ class Finder {
   }
 
   void Refused(const Status::Function& function, const FunctionCounts& recent) {
-    // By transport::Refusal.
+    // Indexed by transport::Refusal.
     static constexpr const char* kWhy[kRefusals] = {
         "metadata beyond max_metadata_bytes ",
         "larger than max_request_bytes or max_response_bytes ",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Status: everything that the status page tells, as data, and what of it is
-// wrong. The page for people (status_page.h) and the one for programs
-// (status_json.h) are two forms of one Status, so they cannot differ.
+// Status: all facts of the status page, as data, and the problems among them.
+// The page for people (status_page.h) and the one for programs (status_json.h)
+// are two forms of one Status, so they cannot differ.
 //
 // A plain value; FindProblems is a pure function.
 #ifndef FNCACHE_PROXY_TELEMETRY_STATUS_H_
@@ -35,7 +35,7 @@ struct Status {
     std::string upstream;  // its target
     Reachability reachability;
     FunctionGauges gauges;
-    // What changed most often in requests that missed, and who had written it.
+    // The most frequent changes in requests that missed, and their writers.
     insight::explain::MissMemory::Top miss_paths{};
     insight::explain::MissMemory::Top miss_writers{};
     LastError last_error{};
@@ -49,16 +49,16 @@ struct Status {
   ReloadFigures reload;
 };
 
-// Something that an operator should look at.
+// A problem that an operator should check.
 struct Problem {
   enum class Severity {
-    kWarning,  // answers are right and complete, but something is lost or will
-               // be
-    kError,    // something does not work now
+    kWarning,  // answers are right and complete, but a loss occurs or will
+               // occur
+    kError,    // a function of the daemon does not work now
   };
   Severity severity = Severity::kWarning;
   std::string kind;     // "function_unreachable"
-  std::string subject;  // whose problem it is: "function-a", "disk"
+  std::string subject;  // the object with the problem: "function-a", "disk"
   std::string text;     // for people, one sentence or two
 };
 const char* SeverityName(Problem::Severity severity);  // "warning", "error"
@@ -66,13 +66,13 @@ const char* SeverityName(Problem::Severity severity);  // "warning", "error"
 // Errors first.
 std::vector<Problem> FindProblems(const Status& status);
 
-// For people. Whole seconds, in the largest units that matter: 3d 4h 5m 6s.
+// A text for people, in whole seconds and the largest units: 3d 4h 5m 6s.
 std::string SpanText(absl::Duration duration);
 // 2027-01-15 08:00:00 UTC
 std::string TimeText(absl::Time time);
 
-// The share of look-ups that were answered from the cache, 0 to 1; nothing
-// where there was no look-up.
+// The fraction of look-ups that were answered from the cache, 0 to 1; absent
+// without a look-up.
 absl::optional<double> HitRate(const FunctionCounts& counts);
 
 }  // namespace fncache::proxy::telemetry

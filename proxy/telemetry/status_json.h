@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status page for programs: /statusz?format=json. Fields and units are
-// described by docs/statusz.schema.json, which a test holds against the output.
+// The status page for programs: /statusz?format=json. docs/statusz.schema.json
+// describes fields and units; a test compares it with the output.
 //
 // Pure function of its input; thread-safe.
 #ifndef FNCACHE_PROXY_TELEMETRY_STATUS_JSON_H_

@@ -55,7 +55,7 @@ void Tile(absl::string_view what, absl::string_view value,
 
 void Tiles(const Status& status, std::string* out) {
   constexpr auto kHits = static_cast<size_t>(Outcome::kHit);
-  // Sums what the tiles show over all functions.
+  // Sums the numbers of the tiles over all functions.
   const auto sum = [](const DaemonCounts& counts) {
     FunctionCounts all;
     for (const FunctionCounts& function : counts.functions) {
@@ -274,7 +274,7 @@ void Latencies(const Status& status, std::string* out) {
     }
     LatencyRow("function", recent.upstream_latency, total.upstream_latency,
                &rows);
-    if (rows.empty()) continue;  // nobody has called it yet
+    if (rows.empty()) continue;  // the function has not been called yet
     absl::StrAppend(out, "<tr class=of><th colspan=8>",
                     Shown(status.functions[id].name), "</tr>\n", rows);
   }
@@ -326,7 +326,7 @@ void Tiers(const Status& status, std::string* out) {
   absl::StrAppend(out, "</table></div>\n");
 }
 
-// Where there is one.
+// The section of the access log, if there is one.
 void AccessLog(const Status& status, std::string* out) {
   const DaemonCounts& total = status.reading.total;
   const DaemonCounts& recent = status.reading.recent;
@@ -419,7 +419,7 @@ void SettingRows(const Status& status, bool given, std::string* out) {
   absl::StrAppend(out, "</table>\n");
 }
 
-// Where the settings are from, and how that stands.
+// The source of the settings, and the state of reloads.
 void Reload(const Status& status, std::string* out) {
   const ReloadFigures& reload = status.reload;
   if (reload.file.empty()) return;
@@ -448,7 +448,7 @@ void Settings(const Status& status, std::string* out) {
   absl::StrAppend(out, "</details>\n");
 }
 
-// `before`, `after`: what stands around the page's content.
+// `before`, `after`: HTML around the page's content.
 std::string Document(absl::string_view title, absl::string_view body,
                      absl::string_view before = "",
                      absl::string_view after = "") {
@@ -462,7 +462,7 @@ std::string Document(absl::string_view title, absl::string_view body,
       after, "</body>\n</html>\n");
 }
 
-// As Content-Security-Policy names what may stand in a page.
+// The name that Content-Security-Policy uses for an allowed text in a page.
 std::string HashSource(absl::string_view text) {
   return absl::StrCat(
       "'sha256-", absl::Base64Escape(absl::HexStringToBytes(Sha256Hex(text))),

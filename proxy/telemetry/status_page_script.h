@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The script that keeps an open status page up to date; see status_page.h. The
-// page says all without it.
+// The script that updates an open status page; see status_page.h. The page is
+// complete without it.
 //
-// Every two seconds it fetches the page anew and makes the one that is shown
-// the same, node by node: what did not change stays as it is, so that whatever
-// is unfolded, selected, focused or pointed at stays so. It makes no HTML of
-// its own. A page that nobody sees fetches nothing.
+// Every two seconds it fetches the page, and makes the shown one equal, node by
+// node. Unchanged nodes stay, so an unfolded, selected, focused or hovered one
+// keeps that state. The script makes no HTML of its own. A hidden page fetches
+// nothing.
 #ifndef FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_SCRIPT_H_
 #define FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_SCRIPT_H_
 

@@ -2,10 +2,9 @@
 // The style sheet of the pages for people; see status_page.h.
 //
 // Below 70rem of width the table of functions becomes a card for each function:
-// a row is laid out as a grid and every cell is preceded by its column's name,
-// which it carries as data-of. Above it, what is too wide is scrolled. Below
-// 40rem the other tables leave out what is marked as wide and show what is
-// marked as narrow.
+// a row is a grid, and each cell follows its column's name, which it has as
+// data-of. Above 70rem, a table that is too wide scrolls. Below 40rem the other
+// tables hide cells that are marked wide, and show those marked narrow.
 #ifndef FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_STYLE_H_
 #define FNCACHE_PROXY_TELEMETRY_STATUS_PAGE_STYLE_H_
 
