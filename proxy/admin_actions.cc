@@ -24,10 +24,10 @@ namespace {
 namespace v1 = admin::v1;
 using admin::ToProto;
 
-// Longer than anybody waits for a level or a trace to end by itself.
+// The longest time after which a level or a trace ends automatically.
 constexpr absl::Duration kLongest = absl::Hours(24 * 365);
 
-// For how long something is to hold; infinite where that is not said.
+// The time for which an order applies; infinite if the request has none.
 template <typename Request>
 absl::StatusOr<absl::Duration> For(const Request& request) {
   if (!request.has_for_time()) return absl::InfiniteDuration();
@@ -69,7 +69,7 @@ v1::EntryReport Message(const EntryReport& report) {
   if (report.told_ttl.has_value()) {
     *entry.mutable_told_ttl() = ToProto(*report.told_ttl);
   }
-  // The disk tier counts none.
+  // The disk tier counts no hits.
   if (report.tier == cache::Tier::kMemory) {
     entry.set_recent_hits(static_cast<uint32_t>(report.hits));
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// DaemonActions: what the admin service does to a daemon, in terms of the
-// daemon's parts.
+// DaemonActions: the actions of the admin service, implemented with the
+// daemon's components.
 //
-// Thread-safe, as its parts are; they outlive it.
+// Thread-safe, as the components are; they outlive it.
 #ifndef FNCACHE_PROXY_DAEMON_ACTIONS_H_
 #define FNCACHE_PROXY_DAEMON_ACTIONS_H_
 
@@ -35,7 +35,7 @@ class DaemonActions final : public admin::Actions {
     std::vector<std::string> upstreams;
     // "starting", "ready", "draining".
     std::function<std::string()> state;
-    // The settings in force, as a file that reads back.
+    // The settings in force, as a file that can be read again.
     std::function<std::string()> settings;
     Purger* purger = nullptr;
     LiveSettings* live = nullptr;

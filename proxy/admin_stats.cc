@@ -100,10 +100,10 @@ void SetTiers(const telemetry::Instruments& instruments,
   }
 }
 
-// The masks that hide what changed, the most frequent first.
+// The masks that hide the changed fields, the most frequent first.
 void AddMasks(const MissMemory::Top& proposed,
               v1::ExplainResponse::FunctionMisses* to) {
-  // One miss mostly has both of those that are proposed together.
+  // One miss mostly has both of the masks that are proposed together.
   std::map<std::string, uint64_t> counts;
   for (const auto& [mask, count] : proposed) {
     for (const std::string& one : insight::explain::ProposedTogether(mask)) {
@@ -126,7 +126,7 @@ void AddMasks(const MissMemory::Top& proposed,
   }
 }
 
-// As kubectl speaks of it: XBucket team-a/bucket.
+// The name as kubectl writes it: XBucket team-a/bucket.
 std::string NameOf(const insight::request::CompositeName& composite) {
   if (!composite.known()) return "";
   std::vector<std::string> name;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the daemon counts, as the admin service tells it.
+// Makes the admin service's messages from the daemon's counts.
 //
-// Pure functions of what they read; thread-safe.
+// Pure functions of their arguments; thread-safe.
 #ifndef FNCACHE_PROXY_ADMIN_STATS_H_
 #define FNCACHE_PROXY_ADMIN_STATS_H_
 
@@ -15,14 +15,14 @@
 
 namespace fncache::proxy {
 
-// Counters, gauges, tiers and certificates; `upstreams` by FunctionId. Of the
-// daemon's times and state nothing is set.
+// Sets counters, gauges, tiers and certificates, but not the daemon's times and
+// state. `upstreams` is by FunctionId.
 admin::v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
                                    const transport::Inflight& inflight,
                                    const std::vector<std::string>& upstreams);
 
-// Why calls missed. `misses` may be null. NotFound for a function that the
-// request names and that is none.
+// Why calls missed. `misses` may be null. NotFound: the request names a
+// function that does not exist.
 absl::StatusOr<admin::v1::ExplainResponse> ReadMisses(
     const telemetry::Instruments& instruments,
     const insight::explain::MissMemory* misses,

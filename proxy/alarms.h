@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Alarms: a thread that does things later: what is to be done again and again,
-// and what is to end after a while.
+// Alarms: a thread that does work later, for periodic jobs and for orders that
+// end.
 //
-// One alarm a name: setting it again replaces it. Time is that of a clock that
-// nobody sets.
+// Each name has one alarm: setting it again replaces it. The time is that of a
+// monotonic clock.
 //
-// Thread-safe. Work is done one after the other, under no lock, and may set
-// alarms itself.
+// Thread-safe. Jobs run one after the other, while no mutex is locked, and may
+// set alarms themselves.
 #ifndef FNCACHE_PROXY_ALARMS_H_
 #define FNCACHE_PROXY_ALARMS_H_
 
@@ -29,11 +29,12 @@ class Alarms {
   Alarms(const Alarms&) = delete;
   Alarms& operator=(const Alarms&) = delete;
 
-  // Has `work` done once, `after` from now; never, if that is infinite.
+  // Runs `work` once, `after` from now; never if that is infinite.
   void Set(const std::string& name, absl::Duration after,
            std::function<void()> work);
   void Cancel(const std::string& name);
-  // No work begins any more, and what had begun is over. Not from within work.
+  // Starts no more work, and waits for work that has begun. Do not call it from
+  // within work.
   void Stop();
 
  private:

@@ -41,19 +41,19 @@
 namespace fncache::proxy {
 namespace {
 
-// A worker that has not run a task for so long hangs.
+// A worker that has not run a task for this time hangs.
 constexpr absl::Duration kDeaf = absl::Seconds(10);
 
-// Calls that are cancelled when the drain ends may take so long to go. Less
-// than kLockGrace.
+// The time in which calls that are cancelled at the end of the drain must end.
+// It is less than kLockGrace.
 constexpr absl::Duration kGone = absl::Seconds(3);
 
-// The directory's lock is waited for as long as a predecessor may drain, and so
-// much longer.
+// The start waits for the directory's lock as long as a predecessor may drain,
+// and this time longer.
 constexpr absl::Duration kLockGrace = absl::Seconds(5);
 
-// Streams are cancelled once there has been no unary call for so long: one may
-// have been accepted and not been seen yet.
+// Streams are cancelled after this time without a unary call: a call may have
+// been accepted but not counted yet.
 constexpr absl::Duration kSettled = absl::Milliseconds(20);
 
 std::vector<std::string> Names(const settings::DaemonOptions& options) {
@@ -68,8 +68,8 @@ std::vector<std::string> Names(const settings::DaemonOptions& options) {
 
 class Daemon::Impl {
  public:
-  // A Function is all that one function's calls pass, in the order of the call:
-  // listener, handler, upstream.
+  // The objects that one function's calls pass, in this order: listener,
+  // handler, upstream.
   struct Function {
     std::unique_ptr<transport::Upstream> upstream;
     std::unique_ptr<serving::FunctionHandler> handler;
@@ -83,11 +83,11 @@ class Daemon::Impl {
         inflight(options.inflight_bytes, WorkersOf(options)),
         workers(transport::MakeWorkers(WorkersOf(options), assistants.get())) {}
   ~Impl() {
-    // Nobody changes settings of what goes. And before the cache directory's
-    // lock goes, whose next owner wants the socket's path.
+    // Settings of objects that end must not change. The socket ends before the
+    // cache directory's lock, because that lock's next owner needs its path.
     admin_service = nullptr;
     alarms.Stop();
-    // Workers stop first, but are kept: the store's threads may post to them.
+    // Workers stop first, but live on: the store's threads may post to them.
     for (Function& function : functions) {
       if (function.listener != nullptr) {
         function.listener->StopAccepting(absl::Now());
@@ -97,8 +97,8 @@ class Daemon::Impl {
       if (function.listener != nullptr) function.listener->Join();
     }
     StopWorkers();
-    // The assistants end before the workers go: the one that brought the last
-    // job back may still be on the way out of Worker::Post.
+    // The assistants end before the workers: one that returned the last job may
+    // still be inside Worker::Post.
     assistants = nullptr;
     admin = nullptr;
     store = nullptr;
@@ -122,30 +122,30 @@ class Daemon::Impl {
   }
 
   telemetry::Instruments instruments;
-  // Those of the start.
+  // The settings of the start.
   std::vector<telemetry::ListedSetting> settings;
-  // Null with explain.memory 0. As long.
+  // Null with explain.memory 0. It outlives calls.
   std::unique_ptr<insight::explain::MissMemory> misses;
-  // Calls write to its writers as long as there are any.
+  // It outlives calls, because they write to its writers.
   TraceSwitch trace;
   telemetry::AccessLog access_log{instruments.access_log()};
   SystemClock system_clock;
   DaemonTls tls;
-  // Kept until no call is left: calls that end tell them.
+  // They outlive calls, because a call reports its end to them.
   const std::shared_ptr<cache::store::Bans> bans =
       std::make_shared<cache::store::Bans>();
   const telemetry::PurgeMetrics purges{instruments.registry(), bans};
   std::unique_ptr<cache::store::TieredStore> store;
   std::unique_ptr<ThreadPool> assistants;
   transport::Inflight inflight;
-  // One worker for each core, for all listeners together, so that a hundred
-  // functions cost what one does.
+  // One worker for each core, for all listeners together. So a hundred
+  // functions cost as many threads as one.
   std::vector<std::unique_ptr<transport::Worker>> workers;
   std::vector<Function> functions;
   std::unique_ptr<Purger> purger;
-  // Null until everything is open that keeps settings.
+  // Null until all objects that keep settings are open.
   std::unique_ptr<LiveSettings> live;
-  // Null where the settings cannot be read again.
+  // Null if the settings cannot be read again.
   std::unique_ptr<Reloader> reloader;
   std::unique_ptr<telemetry::Admin> admin;
   std::unique_ptr<DaemonActions> admin_actions;
@@ -167,7 +167,7 @@ Daemon::Daemon(settings::DaemonOptions options)
 
 Daemon::~Daemon() {
   ready_ = false;
-  // Its pages look at all the rest.
+  // The admin endpoint's pages read all other objects.
   impl_->admin = nullptr;
   impl_ = nullptr;
 }
@@ -210,8 +210,8 @@ absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
   cache::store::TieredStore* const opened = impl_->store.get();
   impl_->instruments.WatchTier(cache::Tier::kMemory,
                                [opened] { return opened->Stats(); });
-  // The disk tier is watched even while it cannot be opened, so that its
-  // metrics are there when it can.
+  // The disk tier is watched even while it cannot be opened, so its metrics
+  // exist when it can.
   if (options_.cache_dir.has_value()) {
     impl_->instruments.WatchTier(cache::Tier::kDisk,
                                  [opened] { return opened->LowerStats(); });
@@ -395,7 +395,7 @@ absl::StatusOr<std::vector<EntryReport>> Daemon::LookUp(
 
 std::vector<telemetry::FunctionFacts> Daemon::Facts() const {
   std::vector<telemetry::FunctionFacts> all;
-  // The page is there before the functions are.
+  // The page exists before the functions do.
   if (!started_.load(std::memory_order_acquire)) return all;
   for (const Impl::Function& function : impl_->functions) {
     all.push_back(FactsOf(*function.listener, *function.upstream,
@@ -486,9 +486,9 @@ absl::Status Daemon::Open(Extras extras) {
   impl_->settings = extras.settings;
   absl::Status status =
       impl_->tls.Open(options_, extras.tls_interval, &impl_->instruments);
-  // The admin endpoint comes early, so that probes are answered while the
-  // store's lock is waited for. Where a predecessor still holds the port, it is
-  // tried again after that.
+  // The admin endpoint is opened early, so that it answers probes during the
+  // wait for the store's lock. If a predecessor still has the port, it is tried
+  // again after that.
   if (status.ok()) OpenAdmin(clock).IgnoreError();
   if (status.ok()) status = OpenStore(clock, extras);
   if (status.ok()) status = OpenTrace(extras.settings);
@@ -529,7 +529,7 @@ absl::Status Daemon::Open(Extras extras) {
 }
 
 bool Daemon::Alive() const {
-  // Workers start last; before that there is nothing to hang.
+  // Workers start last; before that none can hang.
   if (!started_.load(std::memory_order_acquire)) return true;
   for (const auto& worker : impl_->workers) {
     if (!worker->Alive(kDeaf)) return false;
@@ -547,7 +547,7 @@ bool Daemon::Accepting() const {
 void Daemon::Drain(std::function<void()> overdue) {
   draining_ = true;
   ready_ = false;
-  // What is stopping is not changed any more.
+  // A daemon that stops does not change its settings any more.
   impl_->alarms.Stop();
   Log(LogLevel::kInfo, "draining", {{"calls", calls()}});
   absl::SleepFor(options_.drain_delay);
@@ -573,7 +573,7 @@ void Daemon::Drain(std::function<void()> overdue) {
         {{"calls", left}});
   }
   absl::Notification gone;
-  // gRPC ends no connection to which something is being written.
+  // gRPC ends no connection while bytes are being written to it.
   std::thread patience([this, deadline, &gone, &overdue] {
     if (gone.WaitForNotificationWithTimeout(deadline + kGone - absl::Now()) ||
         overdue == nullptr) {

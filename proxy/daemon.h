@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Daemon: the life of `fncache serve`. It makes the store, listeners, upstreams
-// and the admin endpoint, in the order in which they must come up, and ends
-// them in the order in which they must go down.
+// and the admin endpoint in the necessary order, and ends them in the necessary
+// order.
 //
-// Start returns once every listener is bound, the store is open (a disk tier
-// that there is no space for aside) and calls are accepted. Drain stops
-// gracefully: the daemon is not ready at once, goes on accepting for
-// `drain_delay`, then takes no new calls; unary calls may finish until `drain`
-// is over, streams are cancelled once no unary call is left, and whatever is
-// still there when `drain` is over is cancelled too. At last the write-behind
-// queue is flushed.
+// Start returns once every listener is bound, the store is open (except a disk
+// tier without disk space) and calls are accepted. Drain stops gracefully:
+// - The daemon is not ready at once, but accepts calls for `drain_delay`.
+// - Then it takes no new calls, and unary calls may finish until `drain` is
+//   over. Streams are cancelled once no unary call is left.
+// - When `drain` is over, all calls that are left are cancelled.
+// - At last the write-behind queue is flushed.
 //
-// While it runs, settings can be read again (Reload): reload.h says what that
-// is, live_settings.h where they go.
+// While it runs, settings can be read again (Reload). reload.h explains that,
+// and live_settings.h puts them in force.
 //
 // Thread-safety: Start, Drain and destruction are called from one thread, the
-// rest from any. It touches no signals, so that tests can have daemons in their
-// own process.
+// rest from any. It touches no signals, so tests can have daemons in their own
+// process.
 #ifndef FNCACHE_PROXY_DAEMON_H_
 #define FNCACHE_PROXY_DAEMON_H_
 
@@ -45,28 +45,27 @@ namespace fncache::proxy {
 class Daemon {
  public:
   struct Extras {
-    // The clock that the cache lives by; null = the system's. Outlives the
-    // daemon.
+    // The cache's clock; null = the system's. Outlives the daemon.
     Clock* clock = nullptr;
-    // The settings in force, for /statusz; where `start` does not say.
+    // The settings in force, for /statusz; used without `start`.
     std::vector<telemetry::ListedSetting> settings;
-    // Where the options are from, so that they can be read again.
+    // The source of the options, so that they can be read again.
     absl::optional<StartSettings> start;
-    // How often the settings file is looked at.
+    // The interval at which the settings file is checked.
     absl::Duration config_interval = absl::Seconds(10);
     // Polled while Start waits for the cache directory's lock; true ends the
     // wait, and Start returns Cancelled.
     std::function<bool()> cancelled;
     // How long a call without a deadline waits for a connection.
     absl::Duration connect_limit = absl::Seconds(60);
-    // How often certificate files are looked at.
+    // The interval at which certificate files are checked.
     absl::Duration tls_interval = absl::Seconds(2);
-    // How often a disk tier that there was no space for is tried again.
+    // The interval at which a disk tier without disk space is tried again.
     absl::Duration disk_retry = absl::Seconds(30);
   };
 
-  // Fails where a port is taken, a directory locked, certificates missing and
-  // the like, with a message that names the thing. Logs `listening on
+  // Fails if, for example, a port is taken, a directory is locked or
+  // certificates are missing. The message names the object. Logs `listening on
   // ADDRESS` for each listener and for the admin endpoint.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       settings::DaemonOptions options, Extras extras);
@@ -75,8 +74,8 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
 
-  // The address of each function's listener as asked for, with the real port;
-  // in the order of the functions.
+  // The address of each function's listener as in the settings, but with the
+  // real port; in the order of the functions.
   const std::vector<std::string>& addresses() const { return addresses_; }
   // HOST:PORT of the admin endpoint; empty if there is none.
   const std::string& admin_address() const { return admin_address_; }
@@ -87,39 +86,38 @@ class Daemon {
   // Calls being answered, streams included.
   int calls() const;
 
-  // Purges, or tells what the tiers have under a key (purge.h). Not before
-  // Start has returned.
+  // Purges, or reports the tiers' entries of a key (purge.h). Do not call these
+  // before Start has returned.
   absl::StatusOr<PurgeResult> Purge(const PurgeOrder& order);
   absl::StatusOr<cache::key::Key> KeyOf(const LookUpOrder& order) const;
   absl::StatusOr<std::vector<EntryReport>> LookUp(
       const LookUpOrder& order) const;
 
-  // What the functions under `mode: shadow` found so far, in their order.
+  // The findings of functions under `mode: shadow` so far, in their order.
   std::vector<telemetry::ShadowReport> Shadow() const;
 
-  // Reads the settings again and puts them in force, or leaves all as it was
-  // (reload.h). FailedPrecondition where they cannot be read again, or when
-  // draining has started.
+  // Reads the settings again and puts them in force, or changes nothing
+  // (reload.h). FailedPrecondition: they cannot be read again, or draining has
+  // started.
   absl::StatusOr<ReloadResult> Reload();
-  // The same soon, on another thread; the log says what became of it.
+  // The same soon, on another thread; the log has the result.
   void RequestReload();
   // The settings in force.
   std::vector<telemetry::ListedSetting> Settings() const;
 
-  // For a while (infinite: until another word), these differ from the settings:
-  // what is logged, and what is traced. See live_settings.h.
+  // Override the log level or the trace of the settings for `during`
+  // (infinite: until another order). See live_settings.h.
   void SetLogLevel(LogLevel level, absl::Duration during);
   absl::Status StartTrace(const TraceOrder& order, absl::Duration during);
   EndedTrace StopTrace(absl::Duration during);
 
-  // Files that logs go to were moved away: new ones take their place. Any
-  // thread.
+  // The files of logs were moved away: new files replace them. Any thread.
   void ReopenLogs();
 
-  // Stops gracefully, and blocks until that is complete. Call it once.
-  // `overdue`, which may be null, is called on another thread if peers that do
-  // not read what they are sent hold up the stop, which they can for ever; the
-  // write-behind queue has been flushed by then.
+  // Stops gracefully, and blocks until that is complete. Call it once. Peers
+  // that do not read can delay the stop for ever. Then `overdue`, which may be
+  // null, is called on another thread; the write-behind queue has been flushed
+  // by then.
   void Drain(std::function<void()> overdue = nullptr);
 
  private:
@@ -127,9 +125,9 @@ class Daemon {
   explicit Daemon(settings::DaemonOptions options);
   // Every worker has run a task within 10 s.
   bool Alive() const;
-  // And connections can be accepted.
+  // Alive, and every listener can accept connections.
   bool Accepting() const;
-  // For the status page, by function.
+  // The facts for the status page, by function.
   std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
   absl::Status OpenStore(Clock* clock, const Extras& extras);
@@ -144,7 +142,7 @@ class Daemon {
   absl::Status OpenAdmin(Clock* clock);
   absl::Status OpenAdminSocket(Clock* clock);
 
-  // As it was started.
+  // The options of the start.
   const settings::DaemonOptions options_;
   std::atomic<bool> ready_{false};
   std::atomic<bool> draining_{false};

@@ -14,7 +14,7 @@
 namespace fncache::proxy {
 namespace {
 
-// More of them say nothing more on a page.
+// The most bans on a page. More of them do not help a reader.
 constexpr size_t kMostBansTold = 10;
 
 void AddBans(const cache::store::Bans& bans, const std::string& function,

@@ -8,7 +8,7 @@
 namespace fncache::proxy {
 namespace {
 
-// Workers beyond this have not been seen to pay.
+// More workers than this have shown no benefit.
 constexpr int kMostWorkers = 8;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads the daemon serves with.
+// The number of threads with which the daemon serves.
 #ifndef FNCACHE_PROXY_DAEMON_THREADS_H_
 #define FNCACHE_PROXY_DAEMON_THREADS_H_
 
@@ -12,8 +12,8 @@ namespace fncache::proxy {
 
 int WorkersOf(const settings::DaemonOptions& options);
 
-// Threads that do the workers' jobs, for the cores that are left beside the
-// worker which reads and writes; null where there are none.
+// Threads for the workers' jobs, on the cores that the reading and writing
+// worker leaves free. Null if there are no such cores.
 std::unique_ptr<ThreadPool> MakeAssistants();
 
 }  // namespace fncache::proxy

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DaemonTls: the daemon's certificates, of both sides, and what is measured of
-// them. Files that change are read again while it lives.
+// DaemonTls: the daemon's certificates, of both sides, and their metrics. It
+// reads changed files again while it lives.
 //
 // Open is called once; the rest is thread-safe.
 #ifndef FNCACHE_PROXY_DAEMON_TLS_H_
@@ -19,7 +19,7 @@ namespace fncache::proxy {
 
 class DaemonTls {
  public:
-  // `interval`: how often the files are looked at. `instruments` outlives it.
+  // The files are checked every `interval`. `instruments` outlives this object.
   absl::Status Open(const settings::DaemonOptions& options,
                     absl::Duration interval,
                     telemetry::Instruments* instruments);

@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kUnwell = 1;
 constexpr int kBadUsage = 2;
-// Its pages are a line each.
+// Bytes of the largest answer that is read. The pages have one line each.
 constexpr size_t kMaxBody = 4096;
 
 constexpr char kFooter[] = R"(
@@ -81,8 +81,7 @@ absl::optional<std::string> Variable(const std::string& name) {
   return std::string(value);
 }
 
-// The setting `admin` as the daemon has it. NotFound for a file that cannot be
-// read.
+// The setting `admin` as the daemon reads it. NotFound: a file cannot be read.
 absl::StatusOr<std::string> AdminSetting(const CommandLine& line,
                                          const Flags& flags) {
   if (line.Given("--admin")) return flags.admin;
@@ -105,7 +104,7 @@ absl::StatusOr<std::string> AdminSetting(const CommandLine& line,
   return resolved->top.at("admin").text();
 }
 
-// Where to ask a daemon that listens there.
+// The address at which a daemon with this `admin` setting can be called.
 std::string AddressToAsk(const std::string& setting) {
   const std::string listening = WithHost(setting);
   const size_t colon = listening.rfind(':');

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache health`: asks a daemon whether it is well, for probes where there is
-// nothing else to ask with.
+// `fncache health`: checks whether a daemon is well. It serves as a probe in
+// images that have no other HTTP client.
 #ifndef FNCACHE_PROXY_HEALTH_COMMAND_H_
 #define FNCACHE_PROXY_HEALTH_COMMAND_H_
 
@@ -11,8 +11,8 @@
 
 namespace fncache::proxy {
 
-// Runs it: argv[0] is its name. Returns the exit code: 0 if the daemon is well,
-// 1 if it is not or cannot be asked, 2 for wrong usage.
+// Runs the command; argv[0] is its name. Returns the exit code: 0 if the daemon
+// is well, 1 if it is not or cannot be reached, 2 for wrong usage.
 int HealthMain(int argc, char** argv);
 // The text that --help prints.
 std::string HealthHelp();

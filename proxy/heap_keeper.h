@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// HeapKeeper: gives memory back that a burst of calls has left free: the C
-// library keeps what lies below something that is in use. Free memory that
-// stays for two looks is not needed for the calls that come.
+// HeapKeeper: returns memory to the system that a burst of calls has left free.
+// The C library keeps free memory below memory that is in use. Free memory that
+// stays for two checks is not needed for further calls.
 //
-// It has a thread of its own, which ends with it.
+// It has its own thread, which ends with it.
 #ifndef FNCACHE_PROXY_HEAP_KEEPER_H_
 #define FNCACHE_PROXY_HEAP_KEEPER_H_
 

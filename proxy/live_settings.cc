@@ -24,8 +24,8 @@ std::string TimeText(absl::Time time) {
   return absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone());
 }
 
-// The memory tier keeps its parts, so that its largest entry follows its bound
-// closer than after a start.
+// A reload keeps the number of shards of the memory tier. So the largest entry
+// may be smaller than after a start with the same limit.
 void WarnOfLargeEntries(const settings::DaemonOptions& options,
                         const cache::store::StoreStats& memory) {
   uint64_t largest = 0;
@@ -74,12 +74,12 @@ absl::Status LiveSettings::Apply(
   const bool new_trace = !(trace == TraceSettingsOf(options_));
   const bool ends_trace = trace_.has_value() && new_trace &&
                           trace_->until == absl::InfiniteFuture();
-  // First what can fail.
+  // The steps that can fail come first.
   if (!trace_.has_value() || ends_trace) {
     absl::Status traced = places_.trace->Change(trace, list);
     if (!traced.ok()) return traced;
   } else if (new_trace) {
-    // Its turn comes when the order is over.
+    // It begins when the order is over.
     absl::Status traceable = places_.trace->Check(trace);
     if (!traceable.ok()) return traceable;
   }
@@ -106,7 +106,7 @@ absl::Status LiveSettings::Apply(
         static_cast<uint32_t>(options.max_metadata_bytes));
     if (!changed[i]) continue;
     function.handler->Replace(options.functions[i]);
-    // Calls that fill from now on look at the new settings first.
+    // Calls that fill from now on check the new settings first.
     if (options.functions[i].policy.store_secrets ==
         cache::StoreSecrets::kNone) {
       places_.store->EraseSecrets(static_cast<cache::FunctionId>(i));
@@ -210,7 +210,7 @@ EndedTrace LiveSettings::StopTrace(absl::Duration during) {
   MutexLock lock(&mutex_);
   EndedTrace ended;
   ended.dir = places_.trace->current().dir;
-  // To write none never fails.
+  // Ending a trace never fails.
   places_.trace->Change(TraceSettings(), list_).IgnoreError();
   if (!ended.dir.empty()) ended.stats = places_.trace->LastStats();
   if (options_.trace_dir.empty()) {
@@ -236,7 +236,7 @@ void LiveSettings::EndTrace(uint64_t number) {
         {{"dir", options_.trace_dir}});
     return;
   }
-  // What the order began goes on no longer.
+  // The order's trace ends all the same.
   places_.trace->Change(TraceSettings(), list_).IgnoreError();
   Log(LogLevel::kError, "the trace cannot go on as the settings say",
       {{"why", settled.message()}});

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// LiveSettings: puts settings in force while the daemon runs, in all the places
-// that keep them, and lets the log's level and the trace differ from the
-// settings for a while.
+// LiveSettings: puts settings in force while the daemon runs, in all objects
+// that keep them. An order of an administrator can override the log level or
+// the trace.
 //
-// Such an order of an administrator's goes before the settings until its time
-// is over; one without an end, until a reload changes what it is about.
+// An order overrides the settings until its time is over. An order without an
+// end does so until a reload changes the same settings.
 //
-// A call lives under the settings that there were when its request was there.
-// What is fixed when the process starts is not touched: see
+// A call has the settings that were in force when its request was complete.
+// Settings that are fixed at the start of the process do not change: see
 // Setting::reloads.
 //
 // Thread-safe.
@@ -41,7 +41,7 @@
 
 namespace fncache::proxy {
 
-// A trace for a while; what is absent is as the settings have it.
+// An order for a trace; absent fields are as in the settings.
 struct TraceOrder {
   absl::optional<std::string> dir;
   absl::optional<insight::trace::Level> level;
@@ -54,10 +54,10 @@ struct EndedTrace {
   insight::trace::TraceStats stats;
 };
 
-// What of the options listeners keep.
+// The options that listeners keep.
 transport::ListenerLimits ListenerLimitsOf(
     const settings::DaemonOptions& options);
-// What the stores know of the functions.
+// The options of functions that the stores keep.
 std::vector<cache::store::StoredFunction> StoredFunctionsOf(
     const settings::DaemonOptions& options);
 
@@ -68,7 +68,7 @@ class LiveSettings {
     transport::Listener* listener;
     transport::Upstream* upstream;
   };
-  // What keeps settings. It all outlives this.
+  // The objects that keep settings. They outlive this object.
   struct Places {
     std::vector<Function> functions;  // in the order of the options
     cache::store::TieredStore* store;
@@ -78,7 +78,8 @@ class LiveSettings {
     Clock* clock;
   };
 
-  // `options` are in force already. `alarms` is stopped before this goes.
+  // `options` are in force already. `alarms` is stopped before this object is
+  // destroyed.
   LiveSettings(Places places, settings::DaemonOptions options,
                std::vector<telemetry::ListedSetting> list, Alarms* alarms)
       : places_(std::move(places)),
@@ -86,32 +87,32 @@ class LiveSettings {
         options_(std::move(options)),
         list_(std::move(list)) {}
 
-  // All of `options` from now on, or an error and nothing of it. The same
-  // functions as before, of which `changed` says whether theirs differ.
+  // Puts all of `options` in force, or returns an error and changes nothing.
+  // The functions are the same as before; `changed` says which of them have
+  // changed settings.
   absl::Status Apply(const settings::DaemonOptions& options,
                      const std::vector<bool>& changed,
                      const std::vector<telemetry::ListedSetting>& list);
 
-  // Which of the settings that begin with `key` ("log.level", "trace.") are not
-  // what is in force now, because an order goes before them; empty: all are.
-  // For people.
+  // A text for people: the settings that begin with `key` ("log.level",
+  // "trace.") and that an order overrides now. Empty: there are none.
   std::string HiddenBy(absl::string_view key) const;
 
-  // Logs from another level up, for that long (infinite: until this is called
-  // again or log.level changes), then from the setting's again. Returns the
-  // level of before.
+  // Sets the log level for `during` (infinite: until the next call or until
+  // log.level changes). After that the setting applies. Returns the level
+  // before.
   LogLevel SetLogLevel(LogLevel level, absl::Duration during);
-  // Traces as `order` says in place of the settings, or not at all, for that
-  // long, then as the settings say again. InvalidArgument or Unavailable says
-  // why not. Returns what is written now.
+  // Traces with `order` instead of the settings for `during`. After that the
+  // settings apply. InvalidArgument or Unavailable says why it cannot. Returns
+  // the settings of the trace.
   absl::StatusOr<TraceSettings> StartTrace(const TraceOrder& order,
                                            absl::Duration during);
-  // Traces no more, for that long. Returns what was written by the trace that
-  // this ended.
+  // Ends the trace for `during`. Returns the statistics of the trace that it
+  // ended.
   EndedTrace StopTrace(absl::Duration during);
 
  private:
-  // An order, numbered, so that an alarm which was late does not end the next.
+  // An order with a number, so that a late alarm does not end the next order.
   template <typename Value>
   struct Order {
     uint64_t number;
@@ -138,7 +139,7 @@ class LiveSettings {
   mutable Mutex mutex_;
   settings::DaemonOptions options_ ABSL_GUARDED_BY(mutex_);
   std::vector<telemetry::ListedSetting> list_ ABSL_GUARDED_BY(mutex_);
-  // In place of the settings, for a while.
+  // Orders that override the settings.
   uint64_t orders_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::optional<Order<LogLevel>> log_level_ ABSL_GUARDED_BY(mutex_);
   absl::optional<Order<TraceSettings>> trace_ ABSL_GUARDED_BY(mutex_);

@@ -13,8 +13,7 @@
 namespace fncache::proxy {
 namespace {
 
-// One line a minute for each kind of thing that a function's callers cause, or
-// it does.
+// Logs one line a minute for each kind of event of a function or its callers.
 class PeerLog {
  public:
   explicit PeerLog(const telemetry::FunctionInstruments* function)
@@ -34,8 +33,8 @@ class PeerLog {
   LogLimiter streams{absl::Minutes(1)};
   LogLimiter accepting{absl::Minutes(1)};
   LogLimiter accepts_again{absl::Minutes(1)};
-  // Connections that end, each in its way: what is often and harmless does not
-  // hide an attack.
+  // One limiter for each cause of a connection's end, so that a frequent
+  // harmless one does not hide an attack.
   LogLimiter foreign{absl::Minutes(1)};
   LogLimiter slow{absl::Minutes(1)};
   LogLimiter broken{absl::Minutes(1)};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events that a function's peers cause: callers that break a limit or the
-// protocol, and a function that cannot be reached. Each is counted, and logged
-// once a minute for each kind.
+// protocol, and a function that cannot be reached. Events are counted, and
+// logged once a minute for each kind. A line for each change says whether the
+// function can be reached.
 //
 // The events may be called from any thread.
 #ifndef FNCACHE_PROXY_PEER_EVENTS_H_
@@ -16,12 +17,12 @@
 
 namespace fncache::proxy {
 
-// Those of its listener. What is given by pointer outlives them, here and
-// below.
+// The events of the function's listener. Here and below, arguments that are
+// pointers outlive the events.
 http2::ServerEvents ListenerEvents(
     const telemetry::FunctionInstruments* function);
 
-// Sets those of its upstream, whose target is set.
+// Sets the events of the function's upstream. Its target must be set.
 void SetUpstreamEvents(const telemetry::FunctionInstruments* function,
                        Clock* clock, transport::UpstreamOptions* options);
 

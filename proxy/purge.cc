@@ -19,7 +19,7 @@ namespace {
 
 using cache::store::Bans;
 
-// When no tier has the entry any more.
+// The time after which no tier has the entry any more.
 absl::Time GoneAt(const cache::store::Entry& entry) {
   return entry.kept_until();
 }
@@ -30,8 +30,8 @@ std::string WholeFunction(const std::string& name) {
   return absl::StrCat("function ", WellFormedUtf8(name));
 }
 
-// Sets whether a call that makes the entry's key would be answered from it, by
-// what the function lives under now; the rest of the report is there.
+// Sets whether the entry would answer a call with its key, under the function's
+// settings now. All other fields of the report must be set.
 void JudgeServing(const serving::FunctionHandler& function,
                   const cache::key::Key& key, const cache::store::Entry& entry,
                   absl::Time now, EntryReport* report) {
@@ -83,7 +83,8 @@ absl::optional<cache::FunctionId> Purger::OwnerOf(
     const cache::store::Inspection& there) const {
   const cache::FunctionId id = there.entry->function();
   if (id >= deps_.functions.size()) return absl::nullopt;
-  // A tier that knows names has no number for one that is not in the settings.
+  // A tier that knows names has no FunctionId for a name that is not in the
+  // settings.
   if (!there.function.empty() && there.function != NameOf(id)) {
     return absl::nullopt;
   }
@@ -117,7 +118,7 @@ absl::Status Purger::CheckSoft(const PurgeOrder& order,
       off.push_back(NameOf(id));
     }
   }
-  // Of whose key it is nothing need be known.
+  // A key purge does not need to know the owning function.
   const bool refused = order.what == Bans::Kind::kKey
                            ? off.size() == functions.size()
                            : !off.empty();
@@ -162,8 +163,8 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
     } else if (deps_.misses != nullptr) {
       deps_.misses->OnPurgedFunction(name);
     }
-    // Entries in memory do not say of which generation they are. Where there
-    // was another one, they stay, banned, until they are evicted.
+    // Entries in memory do not have their generation. If there was another
+    // generation, they stay, banned, until they are evicted.
     if (generation &&
         (deps_.functions[id]->State()->options.generation != order.generation ||
          bans.Generations(name) > 1)) {
@@ -198,13 +199,13 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   for (const cache::store::Inspection& there :
        deps_.store->Inspect(order.key)) {
     until = std::max(until, GoneAt(*there.entry));
-    // It stays there.
+    // A soft purge leaves the entry in the tier.
     if (order.soft && there.tier != cache::Tier::kMemory) ++result->covered;
     if (const auto owner = OwnerOf(there); owner.has_value()) {
       owners = {*owner};
     }
   }
-  // Held until it is deleted everywhere.
+  // `banned` lives until the key is deleted in every tier.
   const absl::optional<Bans::Entered> banned =
       bans.BanKey(order.key, before, order.soft, until);
   if (!banned.has_value()) {
@@ -231,7 +232,7 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
 
 absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   PurgeOrder order = given;
-  // Every function is more than those in the settings.
+  // Entries may be of functions that are not in the settings any more.
   if (order.what == Bans::Kind::kFunction && order.function.empty()) {
     order.what = Bans::Kind::kAll;
   }
@@ -253,7 +254,8 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
 
   MutexLock lock(&mutex_);
   Bans& bans = deps_.store->bans();
-  // After all that was stored, even by a process whose clock was ahead.
+  // The time is after every stored entry, even from a process whose clock was
+  // ahead.
   const absl::Time before =
       std::max(deps_.clock->Now(), deps_.store->LatestTime());
   PurgeResult result;
@@ -334,7 +336,8 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
     const LookUpOrder& order) const {
   const auto key = KeyOf(order);
   if (!key.ok()) return key.status();
-  // Entries are left of the time when such requests were looked up.
+  // Such requests may have been looked up earlier, and their entries may be
+  // left.
   const bool of_operation =
       !order.request.empty() &&
       cache::wire::OriginOf(order.request) == cache::wire::Origin::kOperation;
@@ -362,8 +365,9 @@ absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(
     const auto owner = OwnerOf(there);
     if (owner.has_value()) {
       const serving::FunctionStatePtr state = deps_.functions[*owner]->State();
-      // A key is of one generation: the function's, if the request was keyed
-      // now or there was no other, or what another tier says.
+      // A key belongs to one generation. It is the function's, if the key was
+      // made now or there was no other generation. Else another tier may know
+      // it.
       if (report.generation.empty() &&
           (!order.key.has_value() || bans.Generations(report.function) == 1)) {
         report.generation = state->options.generation;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Purging, and looking a key up: what an operator does to the cache of a
-// running daemon, and sees of it.
+// Purges the cache of a running daemon, and looks up a key in it, for an
+// operator.
 //
-// A purge goes, in this order, to the bans, the flights, the entries in the
-// tiers, and the disk; only then it is answered: nothing of before it is served
-// to a call that comes later, by this process or the next one. (What is on its
-// way to a caller already gets there.)
+// A purge changes, in this order, the bans, the flights, the entries in the
+// tiers, and the disk. Only then it is answered. So no later call gets an older
+// entry, from this process or the next one. (An answer that is already being
+// sent to a caller still arrives.)
 //
-// Thread-safe; blocks on I/O. One purge at a time, look-ups beside it.
+// Thread-safe; blocks on I/O. One purge runs at a time, look-ups beside it.
 #ifndef FNCACHE_PROXY_PURGE_H_
 #define FNCACHE_PROXY_PURGE_H_
 
@@ -37,66 +37,67 @@ namespace fncache::proxy {
 struct PurgeOrder {
   cache::store::Bans::Kind what = cache::store::Bans::Kind::kKey;
   cache::key::Key key;  // kKey
-  // kFunction, kGeneration: the name; empty stands for every function, which
-  // makes kFunction kAll. kKey: whose key it is, empty if that is not known.
-  // Not with kAll.
+  // kFunction, kGeneration: the name. Empty means every function, and makes
+  // kFunction kAll. kKey: the function that owns the key; empty if unknown. Not
+  // allowed with kAll.
   std::string function;
-  // kGeneration; of whichever build. At most
-  // settings::kMaxGenerationBytes.
+  // kGeneration; of any build. At most settings::kMaxGenerationBytes.
   std::string generation;
-  // Entries become stale rather than gone.
+  // Entries become stale instead of being removed.
   bool soft = false;
 };
 
 struct PurgeResult {
-  // Entries that are gone: of a key one for each tier, otherwise those that
-  // were in memory.
+  // Entries that were removed: for a key one in each tier, otherwise those in
+  // memory.
   uint64_t removed = 0;
-  // Entries on disk of the functions concerned, of all generations: those of
-  // them that are purged are covered by a ban, and go with their files.
+  // Entries on disk of the purged functions, of all generations. A ban covers
+  // the purged ones among them, until they are deleted with their files.
   uint64_t covered = 0;
-  // Flights that nobody joins any more.
+  // Flights that no caller can join any more.
   uint64_t flights = 0;
-  // There is a tier that outlives the process, and so does this purge.
+  // A tier outlives the process, and so does this purge.
   bool durable = false;
-  // Too many keys, or generations, were purged for now: these have been
-  // instead, in words, "function a" or "everything".
+  // Too many keys or generations are purged at the moment, so these were purged
+  // instead, in words: "function a" or "everything".
   std::vector<std::string> widened_to;
-  // Of a generation: no function has been in it since the process started.
+  // kGeneration: no function has had it since the process started.
   bool unknown_generation = false;
 };
 
 struct LookUpOrder {
-  // The key, or the request that it is made of (a RunFunctionRequest's bytes).
+  // The key, or the request that it is made from (a RunFunctionRequest's
+  // bytes).
   absl::optional<cache::key::Key> key;
   std::string request;
-  // The function that the request is for; empty stands for the only one.
+  // The function that the request is for; empty means the only one.
   std::string function;
   Method method = Method::kV1;  // kV1 or kV1beta1
 };
 
-// An entry as one tier has it. Never its body.
+// An entry as one tier has it. The report never has its body.
 struct EntryReport {
   cache::key::Key key;
   cache::Tier tier = cache::Tier::kMemory;
-  // Empty where they are not known: of a function that is not in the settings
-  // any more, or in memory, where more than one generation was served.
+  // Empty if unknown: the function is not in the settings any more, or the
+  // entry is in memory and more than one generation was served.
   std::string function;
   std::string generation;
-  absl::Duration age;        // since its answer arrived
-  absl::Duration remaining;  // for how long it is fresh; may be negative
-  uint64_t size = 0;         // in bytes, as the tier counts it
+  absl::Duration age;                  // since its answer arrived
+  absl::Duration remaining;            // how long it is fresh; may be negative
+  uint64_t size = 0;                   // in bytes, as the tier counts it
   absl::optional<absl::Duration> ttl;  // what the function gave
   absl::Duration lifetime;             // fixed at fill
-  // What a hit would tell the runner now; absent if nothing.
+  // The TTL that a hit would give the runner now; absent if there is none.
   absl::optional<absl::Duration> told_ttl;
-  // Hits lately, in memory: the tier counts to 3, and forgets as it evicts.
+  // Recent hits, in memory. The tier counts up to 3, and reduces the count as
+  // it evicts.
   int hits = 0;
   bool secrets = false;
-  // The ban that it is under: it is not served, or not as fresh.
+  // The ban that covers it: it is not served, or not as fresh.
   absl::optional<cache::store::Bans::Covering> ban;
-  // Whether a call that makes this key now is answered from it; and why not, or
-  // under which condition.
+  // Whether the entry answers a call with this key now. `served_why` says why
+  // not, or under which condition.
   bool served = false;
   std::string served_why;
 };
@@ -112,22 +113,22 @@ class Purger {
     insight::explain::MissMemory* misses = nullptr;
     const telemetry::PurgeMetrics* metrics = nullptr;
   };
-  // All that `deps` refer to outlives this.
+  // The objects that `deps` refers to outlive this object.
   explicit Purger(Deps deps) : deps_(std::move(deps)) {}
 
-  // NotFound where the function is not in the settings, InvalidArgument where
-  // the order is none, FailedPrecondition where a soft purge meets functions
-  // that serve nothing stale; then nothing is purged. Unavailable if it is
-  // purged, but a restart would forget that: it is written down as soon as that
-  // is possible.
+  // Purges. With these errors nothing is purged. NotFound: the function is not
+  // in the settings. InvalidArgument: the order is not valid.
+  // FailedPrecondition: the purge is soft, and the functions serve no stale
+  // entries. With Unavailable the purge is done, but a restart would forget it;
+  // it is saved as soon as possible.
   absl::StatusOr<PurgeResult> Purge(const PurgeOrder& order);
 
-  // The key that an order is about. NotFound, InvalidArgument: the function is
-  // not known, or which one is meant; the request cannot be keyed.
+  // The key of an order. NotFound or InvalidArgument: the function is unknown
+  // or ambiguous, or the request cannot get a key.
   absl::StatusOr<cache::key::Key> KeyOf(const LookUpOrder& order) const;
 
-  // What the tiers have under that key, memory first, whether or not it may be
-  // served. Changes nothing, and counts nowhere.
+  // The tiers' entries of this key, memory first, even if they may not be
+  // served. It changes nothing, and no metric counts it.
   absl::StatusOr<std::vector<EntryReport>> LookUp(
       const LookUpOrder& order) const;
 
@@ -136,17 +137,17 @@ class Purger {
 
   // The functions that a name stands for.
   absl::StatusOr<Functions> Named(const std::string& name) const;
-  // Of a key: the function that was named has it, if anybody has.
+  // For a key purge: if a tier has the key, the named function must own it.
   absl::Status CheckOwner(const PurgeOrder& order) const;
   absl::Status CheckSoft(const PurgeOrder& order,
                          const Functions& functions) const;
   void PurgeWide(const PurgeOrder& order, const Functions& functions,
                  absl::Time before, PurgeResult* result);
-  // True if it is to be written down.
+  // True if the ban must be saved.
   bool PurgeKey(const PurgeOrder& order, const Functions& functions,
                 absl::Time before, PurgeResult* result);
   const std::string& NameOf(cache::FunctionId function) const;
-  // Whose entry it is, where that is a function of the settings.
+  // The function that owns the entry, if it is in the settings.
   absl::optional<cache::FunctionId> OwnerOf(
       const cache::store::Inspection& there) const;
 

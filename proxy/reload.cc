@@ -15,11 +15,13 @@
 namespace fncache::proxy {
 namespace {
 
-// A file whose content changes is read again after so long, until it stands
-// still: whoever writes it in place is not done. Not for ever.
+// A file whose content changes is read again after kSettling, until two
+// readings agree: its writer may write in place and not be done. It is read
+// again at most kMostSettling times.
 constexpr absl::Duration kSettling = absl::Milliseconds(100);
 constexpr int kMostSettling = 10;
-// Who asks for a reload is mostly done with writing, and waits for it.
+// A requested reload pauses this time before the second reading. Its caller has
+// mostly written the file already, and waits.
 constexpr absl::Duration kSecondLook = absl::Milliseconds(25);
 
 using settings::SettingChange;
@@ -148,7 +150,8 @@ absl::StatusOr<ReloadResult> Reloader::ReloadFrom(const Content& content) {
 absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
   if (!content.ok()) return content.status();
   if (absl::StripAsciiWhitespace(*content).empty()) {
-    // What a writer has cut off to begin anew would reset all there is.
+    // A writer may have truncated the file to write it again. An empty file
+    // would reset all settings.
     return absl::InvalidArgumentError(
         "the file is empty, as one that is being written; a comment will do "
         "where nothing is to be set");
@@ -162,7 +165,7 @@ absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
   }
   settings::ReloadedSettings merged =
       settings::Reloaded(running, read->resolved);
-  // What is kept need not fit to what is new, or the other way round.
+  // Old values that are kept may contradict new ones.
   absl::StatusOr<settings::ServeOptions> options =
       settings::MakeServeOptions(&merged.settings);
   if (!options.ok()) {
@@ -172,7 +175,7 @@ absl::StatusOr<ReloadResult> Reloader::Try(const Content& content) {
                      "restart)"));
   }
   if (options->daemon.tls_dir.has_value()) {
-    // Whether they fit is their watcher's to say.
+    // The watcher of the certificates checks whether they are valid.
     const absl::StatusOr<TlsFiles> files =
         ReadTlsFiles(*options->daemon.tls_dir, TlsSide::kServer, absl::Now());
     if (files.ok() && files->ca.empty()) {

@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reloader: reads the daemon's settings again while it runs, because somebody
-// asks for it or because the content of the file has changed, and says what
-// became of it: in the log, to whoever asked, and to the status page and the
-// metrics.
+// Reloader: reads the daemon's settings again while it runs, on request or when
+// the file's content has changed. It reports the result in the log, to the
+// requester, on the status page and in metrics.
 //
-// All of the settings are resolved and checked as at the start, then handed to
-// whoever puts them in force; an error on the way leaves everything as it was.
-// What takes a restart is named and keeps its value, while the others change.
+// All settings are resolved and checked as at the start. Then `Apply` puts them
+// in force. An error before that changes nothing. Settings that take a restart
+// are named and keep their values, while the others change.
 //
-// The file is looked at by content, at every poll, so that links which are
-// swapped are followed. A file that was caught while it is written is read
-// again a moment later, by who asks for a reload as well. What one content led
-// to is said once.
+// Every poll compares the file's content, so links that are swapped are
+// followed. A file that is being written is read again a moment later, also on
+// a requested reload. The result of one content is reported once.
 //
-// Thread-safe; reloads are made one after the other.
+// Thread-safe; reloads run one after the other.
 #ifndef FNCACHE_PROXY_RELOAD_H_
 #define FNCACHE_PROXY_RELOAD_H_
 
@@ -35,59 +33,60 @@
 
 namespace fncache::proxy {
 
-// What a reload did.
+// The result of a reload.
 struct ReloadResult {
   // These took effect.
   std::vector<settings::SettingChange> changed;
-  // These have another value now than the daemon runs with, and take a restart.
+  // These have another value in the file than in the daemon, and take a
+  // restart.
   std::vector<settings::SettingChange> restart;
-  // Nothing is different from what is in force.
+  // No setting differs from those in force.
   bool unchanged() const { return changed.empty() && restart.empty(); }
 };
 
-// Where the daemon's settings are from, and what came of them at the start.
+// The source of the daemon's settings, and the settings of the start.
 struct StartSettings {
   settings::SettingsSource source;
   ResolvedSettings resolved;
-  // What the file held.
+  // The file's text.
   std::string text;
-  // What the log has been told of them.
+  // Warnings about the settings that have been logged.
   std::vector<std::string> warnings;
 };
 
 class Reloader {
  public:
-  // Puts settings in force: all, or an error and none. `functions` says of
-  // which functions settings changed.
+  // Puts all settings in force, or returns an error and changes none.
+  // `functions` says which functions have changed settings.
   using Apply = std::function<absl::Status(
       const settings::DaemonOptions& options,
       const std::vector<bool>& functions,
       const std::vector<telemetry::ListedSetting>& list)>;
 
-  // `alarms` outlives it, but is stopped before.
+  // `alarms` outlives this object, but is stopped before its end.
   Reloader(StartSettings start, Apply apply, Alarms* alarms);
 
-  // Looks at the file every `interval`, from now on. Once.
+  // From now on checks the file every `interval`. Call it once.
   void Poll(absl::Duration interval);
   // Reloads on the alarms' thread, soon.
   void RequestReload();
 
-  // FailedPrecondition where there is no file; else why the settings cannot be
-  // put in force, in one line.
+  // FailedPrecondition: there is no file. Other errors say in one line why the
+  // settings cannot be put in force.
   absl::StatusOr<ReloadResult> Reload();
 
   telemetry::ReloadFigures figures() const;
   // The settings in force.
   std::vector<telemetry::ListedSetting> settings() const;
-  // The same as a file that reads back as them.
+  // The same as a file that can be read again.
   std::string yaml() const;
 
  private:
-  // What the file held, or why it could not be read.
+  // The file's text, or why it could not be read.
   using Content = absl::StatusOr<std::string>;
   void LookAtFile(absl::Duration interval);
-  // The content once it stands still: at once where it is what was tried last,
-  // else when two looks agree, the second one after `second_look`.
+  // The content once it does not change: at once if it was tried last, else
+  // when two readings agree. The second one comes after `second_look`.
   Content ReadSettled(absl::Duration second_look) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reloading_);
   absl::StatusOr<ReloadResult> ReloadFrom(const Content& content)
@@ -100,9 +99,9 @@ class Reloader {
   Alarms* const alarms_;
 
   Mutex reloading_;
-  // What was tried last.
+  // The content that was tried last.
   Content tried_ ABSL_GUARDED_BY(reloading_);
-  // Warnings that the log has had.
+  // Warnings that have been logged.
   std::vector<std::string> warned_ ABSL_GUARDED_BY(reloading_);
 
   mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(reloading_);

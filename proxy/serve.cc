@@ -21,17 +21,17 @@
 namespace fncache::proxy {
 namespace {
 
-// It means nothing here, and must not end the process.
+// This signal has no meaning here, and must not end the process.
 constexpr int kIgnored[] = {SIGUSR2};
 
-// A second signal that comes so soon is the first one, sent twice: by a shell
-// to its group, say, and by whoever waits for it.
+// A second signal within this time counts as the first one, sent twice: for
+// example by a shell to its process group, and by the parent process.
 constexpr absl::Duration kSameSignal = absl::Milliseconds(200);
-// For how long the end of the process waits for somebody to take its last
+// The longest time that the end of the process waits for a reader of its last
 // lines.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
 
-// As many files as the process may have: every connection is one.
+// Sets the limit of open files to the highest allowed: each connection is one.
 void RaiseFileLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -39,8 +39,8 @@ void RaiseFileLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Receives SIGTERM, SIGINT and SIGHUP on a thread of its own, where anything
-// may be done, with the signals blocked everywhere else.
+// Receives SIGTERM, SIGINT, SIGHUP, SIGUSR1 and kIgnored on its own thread,
+// which may call any function. All other threads block these signals.
 class Signals {
  public:
   Signals() {
@@ -59,14 +59,14 @@ class Signals {
       over_ = true;
     }
     // Wakes the thread: its sigwait takes the signal, so nothing is terminated.
-    // The signals stay blocked: one that comes now, between a complete stop and
-    // the exit, must not change the exit code.
+    // The signals stay blocked. A signal between a complete stop and the exit
+    // must not change the exit code.
     // NOLINTNEXTLINE(bugprone-bad-signal-to-kill-thread)
     pthread_kill(thread_.native_handle(), SIGTERM);
     thread_.join();
   }
 
-  // From now on `reopen` is called on SIGUSR1, before and after which it is
+  // From now on `reopen` is called on SIGUSR1. Without it the signal is
   // ignored.
   void OnReopen(std::function<void()> reopen) {
     MutexLock lock(&mutex_);
@@ -81,8 +81,8 @@ class Signals {
     MutexLock lock(&mutex_);
     while (!received_) changed_.Wait(&mutex_);
   }
-  // Has `reload`, which is quick, called for each SIGHUP, one that came before
-  // included; null: not any more.
+  // From now on `reload` is called for each SIGHUP, also for one that came
+  // before; it must be quick. Null: no call any more.
   void OnHangUp(std::function<void()> reload) {
     MutexLock lock(&mutex_);
     reload_ = std::move(reload);
@@ -144,8 +144,8 @@ class Signals {
 }  // namespace
 
 absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
-  // A peer that went away is an error of that write, not of the process; so is
-  // a limit of file sizes (ulimit -f) that the trace or the disk tier meets.
+  // A peer that has left is an error of that write, not of the process. So is a
+  // limit of file sizes (ulimit -f) that the trace or the disk tier meets.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   RaiseFileLimit();
@@ -156,14 +156,15 @@ absl::Status Serve(settings::DaemonOptions options, StartSettings start) {
   extras.cancelled = [&signals] { return signals.received(); };
   auto daemon = Daemon::Start(std::move(options), std::move(extras));
   if (!daemon.ok()) {
-    // A stop that comes while the start waits is a stop like any other.
+    // A stop during the start counts as any other stop.
     if (signals.received() && absl::IsCancelled(daemon.status())) {
       return absl::OkStatus();
     }
     return daemon.status();
   }
   signals.OnHangUp([&daemon] { (*daemon)->RequestReload(); });
-  // Until here whoever starts it waits for what it says.
+  // Up to here log lines are written directly: the process that starts the
+  // daemon waits for them.
   LogInBackground();
   NotifyService("READY=1");
   signals.OnReopen([&daemon] { (*daemon)->ReopenLogs(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serve: the daemon under a process's signals.
+// Serve: runs the daemon, controlled by the process's signals.
 #ifndef FNCACHE_PROXY_SERVE_H_
 #define FNCACHE_PROXY_SERVE_H_
 
@@ -9,11 +9,11 @@
 
 namespace fncache::proxy {
 
-// Starts the daemon, serves until SIGTERM or SIGINT, and drains; a second
-// signal exits at once. Ok after a graceful stop (also one that came during the
-// start), else why it did not start. `start` says where the options are
-// from: SIGHUP has them read again. Call it before the process has other
-// threads: it blocks those signals.
+// Starts the daemon, serves until SIGTERM or SIGINT, and drains. A second
+// signal exits at once. OK after a graceful stop, also if it came during the
+// start; else why the daemon did not start. `start` has the source of the
+// options: on SIGHUP they are read again. It blocks these signals, so call it
+// before the process has other threads.
 absl::Status Serve(settings::DaemonOptions options, StartSettings start);
 
 }  // namespace fncache::proxy

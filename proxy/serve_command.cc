@@ -34,10 +34,10 @@
 namespace fncache::proxy {
 namespace {
 
-// Exit codes. The settings are fine, but something that they need is not to be
-// had: a file, a port, a directory.
+// Exit code: the settings are valid, but a resource that they need is not
+// available: a file, a port, a directory.
 constexpr int kUnavailable = 1;
-// The settings do not fit.
+// Exit code: the settings are not valid.
 constexpr int kUsage = 2;
 
 int Fail(const absl::Status& status, int code) {
@@ -52,7 +52,7 @@ std::map<std::string, std::string> Environment() {
     const absl::string_view text = *variable;
     const size_t equals = text.find('=');
     if (equals == absl::string_view::npos) continue;
-    // Of one that is there twice the first counts, as for getenv.
+    // If a variable is set twice, the first one counts, as for getenv.
     variables.emplace(text.substr(0, equals), text.substr(equals + 1));
   }
   return variables;
@@ -65,9 +65,9 @@ std::vector<std::string> NamesOf(
   return names;
 }
 
-// The threads that the daemon may have at once: its workers and their
-// assistants, one for each core, what the admin endpoint serves pages with, the
-// disk tier's, and one that stops each listener; a few watch files and signals.
+// The most threads that the daemon has at once. These are workers and their
+// assistants (one for each core), threads of the admin endpoint and the disk
+// tier, one that stops each listener, and a few that watch files and signals.
 int Threads(const settings::DaemonOptions& options) {
   constexpr int kAdmin = 66;
   constexpr int kRest = 16;
@@ -79,20 +79,20 @@ int Threads(const settings::DaemonOptions& options) {
          static_cast<int>(options.functions.size()) + kRest;
 }
 
-// One heap for all threads. The C library would give threads heaps of their
-// own, and what one thread's entries leave there is of no use to another's:
-// with traffic that moves between threads a full memory tier came to occupy two
-// and a half times its bound. One heap costs no CPU that could be measured.
+// Uses one heap for all threads. By default the C library gives each thread its
+// own heap. Memory that one thread's entries leave free there is useless to
+// other threads: with traffic that moves between threads a full memory tier
+// took two and a half times its limit. One heap costs no measurable CPU time.
 //
-// And it keeps some memory that is free. The C library would give the end of
-// the heap back as soon as 128 KiB of it are free, which a few messages are:
-// their pages were fetched anew for every call, 12 of them (a tenth of the CPU
-// time) for a message of 130 KB. For the same reason messages of that size have
-// no mappings of their own; what a burst of them leaves free is given back by
-// and by (daemon.cc). With 64 messages of 1 MB at once that is most of what
-// they take: 16 MiB kept made a hit of them three times as dear as 64.
+// The heap also keeps some free memory. By default the C library returns the
+// end of the heap as soon as 128 KiB of it are free, which a few messages are.
+// Then each call fetched its pages again: 12 pages, a tenth of the CPU time,
+// for a message of 130 KB. For the same reason messages of that size have no
+// mappings of their own. HeapKeeper returns memory that a burst of calls leaves
+// free. With 64 messages of 1 MB at once the kept memory is most of their
+// memory: a hit with 16 MiB kept cost three times as much as with 64.
 //
-// And a large one lies in huge pages; the memory tier follows it.
+// A large heap uses huge pages. The memory tier calls FollowHeap for that.
 void TuneHeap() {
 #ifdef M_ARENA_MAX
   // An operator who sets these variables has reasons, so they are left alone.
@@ -113,7 +113,7 @@ void LogStart(const std::string& commit) {
   LogBeforeTheNext("starting fncache", fields);
 }
 
-// Checks that the certificates which the settings name are there and fit.
+// Checks that the certificates that the settings name exist and are valid.
 absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
   const struct {
     const absl::optional<std::string>& dir;
@@ -133,7 +133,7 @@ absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
     if (side.side == TlsSide::kServer && files->ca.empty()) {
       settings::WarnOfTags("without ca.crt", options);
     }
-    if (!check) continue;  // a start reads them again, and says so then
+    if (!check) continue;  // a start reads them again, and warns then
     for (const std::string& warning : files->warnings) {
       options->warnings.push_back(absl::StrCat(side.key, ": ", warning));
     }
@@ -170,7 +170,7 @@ int ServeMain(int argc, char** argv, const std::string& commit) {
   absl::StatusOr<settings::EffectiveSettings> effective = source.Resolve(text);
   if (!effective.ok()) {
     const int code = Fail(effective.status(), kUsage);
-    // A mistyped variable may well be why.
+    // A mistyped variable may be the cause.
     for (const std::string& line : mistyped) {
       Fail(absl::InvalidArgumentError(line), kUsage);
     }

@@ -8,11 +8,11 @@
 namespace fncache::proxy {
 
 // Runs the daemon until SIGTERM or SIGINT, or with --check only checks. argv[0]
-// is the command's name, the flags follow. Returns the process' exit code: 0, 1
-// where something that is needed is not to be had (a port, a directory, a
-// file), 2 for settings that do not fit. The first line of a daemon's log names
-// the version and `commit`, unless that is empty. Call it from main, before
-// other threads exist.
+// is the command's name; the flags follow. Returns the process's exit code: 0
+// for success, 1 if a resource is not available (a port, a directory, a file),
+// 2 for settings that are not valid. The first line of a daemon's log names the
+// version and `commit`, unless that is empty. Call it from main, before other
+// threads exist.
 int ServeMain(int argc, char** argv, const std::string& commit);
 
 }  // namespace fncache::proxy

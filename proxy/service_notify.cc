@@ -17,7 +17,8 @@ bool NotifyService(absl::string_view state) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   const size_t size = std::strlen(name);
-  // A path, or with '@' a name in the abstract namespace (unix(7)).
+  // The address is a path, or with '@' a name in the abstract namespace
+  // (unix(7)).
   if ((name[0] != '/' && name[0] != '@') || size >= sizeof address.sun_path) {
     return false;
   }

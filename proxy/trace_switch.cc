@@ -32,8 +32,9 @@ insight::trace::TraceOptions OptionsOf(
   options.files = wanted.files;
   options.sample = wanted.sample;
   options.writer = "serve";
-  // With what it costs besides, a miss pays a quarter for it at most. Who wants
-  // the messages wants all of them.
+  // With this limit and the trace's other costs, a trace adds at most a quarter
+  // to a miss. A trace with messages has no limit: its reader wants all of
+  // them.
   if (options.level == Level::kPaths) {
     options.read_limits = {/*of_process=*/0.1, /*of_core=*/0.05};
   }
@@ -43,7 +44,8 @@ insight::trace::TraceOptions OptionsOf(
         "requests takes more CPU than it may",
         {{"metric", "fncache_trace_read_share"}});
   };
-  // One line for each failure and one for its end, however many records.
+  // Logs one line for each failure and one for its end, for any number of
+  // records.
   options.on_failure = [](absl::string_view why) {
     if (why.empty()) {
       Log(LogLevel::kInfo, "the trace is written again");
@@ -132,7 +134,7 @@ absl::Status TraceSwitch::Begin(
 }
 
 absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
-  // What is written to is known to be a place for a trace.
+  // The directory of the trace in progress has been checked.
   if (wanted.dir.empty() ||
       (!current_.dir.empty() && SameDirectory(wanted.dir, current_.dir))) {
     return absl::OkStatus();
@@ -152,7 +154,7 @@ absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
 absl::Status TraceSwitch::Change(
     const TraceSettings& wanted,
     const std::vector<telemetry::ListedSetting>& settings) {
-  // Without a trace, how it would be written makes no difference.
+  // Without a trace, its other settings do not matter.
   if (wanted == current_ || (wanted.dir.empty() && current_.dir.empty())) {
     current_ = wanted;
     return absl::OkStatus();
@@ -188,7 +190,7 @@ TraceStats TraceSwitch::Stats() const {
     MutexLock lock(&mutex_);
     sum = ended_;
   }
-  // A writer that ends meanwhile is counted in the next reading.
+  // The next reading counts a writer that ends meanwhile.
   const std::shared_ptr<Writer> writer = shared_.Newest();
   if (writer == nullptr) return sum;
   const TraceStats now = writer->Stats();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TraceSwitch: begins and ends the daemon's trace while calls come and go. Each
-// call writes to the writer that there was when it came; what it still has to
-// say once that is closed is dropped.
+// TraceSwitch: begins and ends the daemon's trace while calls run. Each call
+// uses the writer that existed when it arrived. Its records after the end of
+// that writer are dropped.
 //
 // Thread-safety: Change, Check and current from one thread at a time, the rest
 // from any.
@@ -38,9 +38,9 @@ TraceSettings TraceSettingsOf(const settings::DaemonOptions& options);
 
 class TraceSwitch {
  public:
-  // `instruments` hears of the first trace, and outlives this. `cache_dir` is
-  // the disk tier's directory, where there is one: what that removes and
-  // renames is no place for a trace.
+  // `instruments` gets the source of trace metrics with the first trace, and
+  // outlives this object. `cache_dir` is the disk tier's directory, if there is
+  // one. No trace is written to directories that this tier removes or renames.
   TraceSwitch(telemetry::Instruments* instruments,
               absl::optional<std::string> cache_dir)
       : instruments_(*instruments), cache_dir_(std::move(cache_dir)) {}
@@ -49,34 +49,34 @@ class TraceSwitch {
   TraceSwitch(const TraceSwitch&) = delete;
   TraceSwitch& operator=(const TraceSwitch&) = delete;
 
-  // What calls take their writer from. As long as this lives.
+  // The source of calls' writers. It lives as long as this object.
   serving::TraceShared* shared() { return &shared_; }
 
-  // Has calls traced as `wanted` says from now on. `settings` are told to
-  // whoever reads the trace. An error names the setting, and leaves the trace
-  // that there was.
+  // From now on calls are traced as `wanted` says. `settings` are written to
+  // the trace for its reader. An error names the setting, and the old trace
+  // continues.
   absl::Status Change(const TraceSettings& wanted,
                       const std::vector<telemetry::ListedSetting>& settings);
 
-  // Whether Change could begin such a trace, as far as can be told without
-  // beginning it. From the thread that calls Change.
+  // Whether Change could begin this trace, as far as a check without a start
+  // shows. Call it on the thread that calls Change.
   absl::Status Check(const TraceSettings& wanted) const;
 
-  // What is written now; without `dir`, nothing is.
+  // The settings of the trace in progress; an empty `dir`: there is none.
   const TraceSettings& current() const { return current_; }
 
-  // Of all traces since the start.
+  // The statistics of all traces since the start.
   insight::trace::TraceStats Stats() const;
-  // Of the trace that ended last.
+  // The statistics of the trace that ended last.
   insight::trace::TraceStats LastStats() const;
 
  private:
   using Writer = insight::trace::TraceWriter;
-  // Whether `dir` is none of the disk tier's.
+  // OK if `dir` is no directory of the disk tier.
   absl::Status CheckPlace(const std::string& dir) const;
   absl::Status Begin(const TraceSettings& wanted,
                      const std::vector<telemetry::ListedSetting>& settings);
-  // Closes the writer, if there is one, and counts what it did.
+  // Closes the writer, if there is one, and adds its statistics to the sums.
   void End(const std::shared_ptr<Writer>& writer);
 
   telemetry::Instruments& instruments_;
