@@ -22,7 +22,8 @@ ByteBudget::ByteBudget(const ByteBudgetOptions& options, absl::Time now)
     : filled_(now) {
   const auto bucket = [](uint64_t bytes) {
     const auto per_second = static_cast<double>(bytes);
-    return Bucket{per_second, per_second * kSavedSeconds};
+    const double most = per_second * kSavedSeconds;
+    return Bucket{per_second, most, most};
   };
   paths_ = bucket(options.paths_bytes_per_second);
   all_ = bucket(options.bytes_per_second);

@@ -47,9 +47,9 @@ class ByteBudget {
 
  private:
   struct Bucket {
-    double per_second;
-    double most;  // also the largest debt
-    double tokens = most;
+    double per_second = 0;
+    double most = 0;  // also the largest debt
+    double tokens = 0;
   };
 
   void Refill(absl::Time now);
