@@ -294,6 +294,11 @@ class Adviser {
                          "what it reads of resources that were not observed: ",
                          absl::StrJoin(one.probe.not_probed, ", ")));
       }
+      if (!one.probe.failing.empty()) {
+        say(absl::StrCat(
+            whose, "what it reads once these have a value that it takes: ",
+            absl::StrJoin(one.probe.failing, ", ")));
+      }
       if (!one.probe.unstable.empty()) {
         say(absl::StrCat(whose,
                          "why its answer to one request varies: it asks "

@@ -62,8 +62,9 @@ void AddValue(const Value& value, size_t most, std::vector<Value>* values) {
   if (!known && values->size() < most) values->push_back(value);
 }
 
-// A value that a field of this name may have, and one of another type: who
-// reads the field as what it is not mostly fails, which is an answer, too.
+// A value that a field of this name may have, and values of other types. A
+// function that reads the field as what it is not mostly fails, which is an
+// answer, too.
 std::vector<Value> Plausible(absl::string_view name) {
   const std::string lower = absl::AsciiStrToLower(name);
   const auto ends = [&lower](std::initializer_list<absl::string_view> all) {
@@ -86,7 +87,7 @@ std::vector<Value> Plausible(absl::string_view name) {
   if (ends({"ip", "address"})) return {Text("10.0.0.7")};
   if (ends({"cidr", "cidrblock"})) return {Text("10.0.0.0/16")};
   if (ends({"url", "endpoint"})) return {Text("https://probe.example.org")};
-  return {Text("probe-0a1b2c3d"), Number(7)};
+  return {Text("probe-0a1b2c3d"), Number(7), Boolean(true)};
 }
 
 const Value* Find(const Struct& object, absl::string_view key) {

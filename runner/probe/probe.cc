@@ -76,6 +76,7 @@ class Prober {
     result.unstable.assign(unstable.begin(), unstable.end());
     std::set_difference(wanted_.begin(), wanted_.end(), observed_.begin(),
                         observed_.end(), std::back_inserter(result.not_probed));
+    result.failing.assign(failing_.begin(), failing_.end());
     result.requests = static_cast<int>(sent_);
     result.calls = calls_;
     result.masks = ProposeMasks(result.fields, result.results, variation,
@@ -160,19 +161,20 @@ class Prober {
   // it does not read otherwise. Whether any was added.
   bool FollowWhatWasFound(const Search& search) {
     std::vector<Search::Found> found;
-    for (const Search::Found& one : search.found()) {
+    for (Search::Found one : search.found()) {
       const bool turned =
           one.change == Change::kAlter && fields_->fields()[one.field].boolean;
-      if (one.change == Change::kSet || turned) found.push_back(one);
+      if ((one.change == Change::kSet || turned) && IsAnswered(&one)) {
+        found.push_back(one);
+      }
     }
     const size_t before = requests_.size();
     const auto follow = [&](size_t from, size_t count, size_t request) {
       if (requests_.size() >= sent_ + kMostReady + kMostLedTo) return;
       RunFunctionRequest changed = requests_[request];
       for (size_t i = from; i < from + count; ++i) {
-        std::vector<Change> changes(fields_->fields().size(), Change::kKeep);
-        changes[found[i].field] = found[i].change;
-        changed = fields_->Changed(std::move(changed), changes, found[i].seed);
+        changed = fields_->Changed(std::move(changed), ChangesOf(found[i]),
+                                   found[i].seed);
       }
       MakeUp(std::move(changed), &originals_[request]);
     };
@@ -184,6 +186,39 @@ class Prober {
       follow(i, 1, 0);
     }
     return requests_.size() > before;
+  }
+
+  std::vector<Change> ChangesOf(const Search::Found& one) const {
+    std::vector<Change> changes(fields_->fields().size(), Change::kKeep);
+    changes[one.field] = one.change;
+    return changes;
+  }
+
+  // Whether the function answers with the value that was found. A value of the
+  // wrong type makes it fail, and a failure hides what it reads otherwise. So
+  // `one` gets another value of the field then. Where all of them fail, the
+  // field is added to failing_.
+  bool IsAnswered(Search::Found* one) {
+    const Field& field = fields_->fields()[one->field];
+    const std::vector<Change> changes = ChangesOf(*one);
+    size_t request = 0;
+    while (request < requests_.size() && !fields_->HasAny(request, changes)) {
+      ++request;
+    }
+    if (request == requests_.size()) return true;
+    const int others = one->change == Change::kSet ? field.likely : 0;
+    const uint64_t first = one->seed;
+    for (int value = -1; value < others; ++value) {
+      if (calls_ >= options_.calls) break;
+      one->seed = value < 0 ? first : static_cast<uint64_t>(value);
+      const client::CallResult answer =
+          Call(fields_->Changed(request, changes, one->seed));
+      if (answer.status.ok() && FatalMessage(answer.response).empty()) {
+        return true;
+      }
+    }
+    failing_.insert(field.mask);
+    return false;
   }
 
   static void AddNames(const RunFunctionRequest& request,
@@ -315,6 +350,8 @@ class Prober {
   // Names of resources that requests have, and that others of the trace have or
   // answers desire or require.
   std::set<std::string> observed_, wanted_;
+  // Masks of fields with all values of which the function fails.
+  std::set<std::string> failing_;
   std::unique_ptr<const RequestFields> fields_;
   std::vector<Original> originals_;  // of each request
   int calls_ = 0;

@@ -59,6 +59,9 @@ struct ProbeResult {
   // Resources that the function desires, or that other requests had, of which
   // nothing was observed here. If there are any, masks name resources.
   std::vector<std::string> not_probed;
+  // Fields that the function reads, and that make it fail with each value that
+  // was tried. The probe does not know which others it reads with a good one.
+  std::vector<std::string> failing;
   std::vector<ProposedMask> masks;
 };
 

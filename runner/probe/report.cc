@@ -168,6 +168,12 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
         "or that other requests have, nothing was asked: ",
         Printable(absl::StrJoin(result.not_probed, ", ")), "."));
   }
+  if (!result.failing.empty()) {
+    said.push_back(absl::StrCat(
+        "The function fails with each value that was tried for these fields, "
+        "so it is not known what it reads once they have a right one: ",
+        Printable(absl::StrJoin(result.failing, ", ")), "."));
+  }
   if (!result.unstable.empty()) {
     said.push_back(
         "The answer varies by itself; a path that is read for what varies only "
@@ -242,6 +248,7 @@ std::string ReportJson(const ProbeReport& report) {
                   {"restarts", result.restarts},
                   {"guesses_complete", result.guesses_complete},
                   {"not_probed", result.not_probed},
+                  {"failing", result.failing},
                   {"read", PathsOf(result, Result::kRead)},
                   {"read_if_added", AddedAndRead(result)},
                   {"added", CountOf(result, /*real=*/false)},

@@ -73,6 +73,13 @@ inline std::string At(const RunFunctionRequest& request,
   return AtEach(request, {mask})[mask];
 }
 
+inline void SayFatal(RunFunctionResponse* response,
+                     const std::string& message) {
+  auto* const one = response->add_results();
+  one->set_severity(apiextensions::fn::proto::v1::SEVERITY_FATAL);
+  one->set_message(message);
+}
+
 // Sets a text of the answer.
 inline void Say(RunFunctionResponse* response, const std::string& key,
                 const std::string& value) {

@@ -264,9 +264,7 @@ TEST(Probe, FatalCountsAsADifference) {
       Probe(WithSpec(R"({"a": "x", "b": "y"})"),
             [](const RunFunctionRequest& asked, RunFunctionResponse* said) {
               if (absl::StrContains(At(asked, SpecOf("a")), " x;")) return;
-              auto* const one = said->add_results();
-              one->set_severity(apiextensions::fn::proto::v1::SEVERITY_FATAL);
-              one->set_message("a is not x");
+              SayFatal(said, "a is not x");
             });
   EXPECT_THAT(ReadOf(result), ElementsAre(SpecOf("a")));
 }
@@ -274,9 +272,7 @@ TEST(Probe, FatalCountsAsADifference) {
 TEST(Probe, AFatalAnswerCannotBeProbed) {
   FakeFunction function(
       [](const RunFunctionRequest&, RunFunctionResponse* said) {
-        auto* const one = said->add_results();
-        one->set_severity(apiextensions::fn::proto::v1::SEVERITY_FATAL);
-        one->set_message("no such zone");
+        SayFatal(said, "no such zone");
       });
   const auto result = RunProbe({WithSpec("{}")}, {}, {}, {}, &function);
   EXPECT_TRUE(absl::IsFailedPrecondition(result.status()));
@@ -556,6 +552,55 @@ TEST(Probe, WhatIsReadOnceAFieldIsThereIsFoundToo) {
     EXPECT_FALSE(absl::StrContains(mask, "resources.*")) << mask;
     EXPECT_NE(mask, "@times");
   }
+}
+
+// The text that is tried first makes the function fail. Fields that it reads
+// once this one is a number, or a boolean, must not look unread.
+TEST(Probe, AValueThatFailsHidesNothing) {
+  using google::protobuf::Value;
+  for (const auto wanted : {Value::kNumberValue, Value::kBoolValue}) {
+    const auto request =
+        Network(kVpcStatus, R"({"source": "vpc.status.atProvider.peers"})");
+    const ProbeResult result = Probe(
+        request,
+        [wanted](const RunFunctionRequest& asked, RunFunctionResponse* said) {
+          DesireBoth(said);
+          const auto* const peers =
+              ValueAt(asked, "vpc", {"status", "atProvider", "peers"});
+          if (peers == nullptr) return Say(said, "subnet", "no peers");
+          if (peers->kind_case() != wanted)
+            return SayFatal(said, "no such count");
+          const auto* const state =
+              ValueAt(asked, "vpc", {"status", "atProvider", "state"});
+          Say(said, "subnet", state == nullptr ? "-" : state->string_value());
+        });
+    EXPECT_THAT(AddedAndRead(result),
+                ElementsAre("observed.resources.vpc.resource.status.atProvider."
+                            "peers"));
+    EXPECT_THAT(
+        ReadOf(result),
+        Contains("observed.resources.vpc.resource.status.atProvider.state"));
+    EXPECT_THAT(result.failing, IsEmpty());
+  }
+}
+
+// No value that is tried is a list.
+TEST(Probe, AFieldThatFailsWithEveryValueIsNamed) {
+  const auto request =
+      Network(kVpcStatus, R"({"source": "vpc.status.atProvider.peers"})");
+  const ProbeResult result = Probe(
+      request, [](const RunFunctionRequest& asked, RunFunctionResponse* said) {
+        DesireBoth(said);
+        const auto* const peers =
+            ValueAt(asked, "vpc", {"status", "atProvider", "peers"});
+        if (peers != nullptr && !peers->has_list_value()) {
+          return SayFatal(said, "no list");
+        }
+        Say(said, "subnet", "pending");
+      });
+  EXPECT_THAT(
+      result.failing,
+      ElementsAre("observed.resources.vpc.resource.status.atProvider.peers"));
 }
 
 // A boolean of the composite's spec turns it on.
