@@ -145,7 +145,8 @@ class Prober {
       (*search)->Run();
       if (!failure_.ok()) return Failure();
       // Once more, for what varied too late to be seen in between.
-      if (!varied_ && calls_ < options_.calls && !AskAllAgain()) {
+      const int again = calls_ + static_cast<int>(originals_.size());
+      if (!varied_ && again <= options_.calls && !AskAllAgain()) {
         return Failure();
       }
       if (!varied_ || *restarts >= kMostRestarts || calls_ >= options_.calls) {
@@ -194,10 +195,14 @@ class Prober {
     return changes;
   }
 
+  static bool Fails(const client::CallResult& answer) {
+    return !answer.status.ok() || !FatalMessage(answer.response).empty();
+  }
+
   // Whether the function answers with the value that was found. A value of the
   // wrong type makes it fail, and a failure hides what it reads otherwise. So
   // `one` gets another value of the field then. Where all of them fail, the
-  // field is added to failing_.
+  // field is added to failing_. False also where the calls end before that.
   bool IsAnswered(Search::Found* one) {
     const Field& field = fields_->fields()[one->field];
     const std::vector<Change> changes = ChangesOf(*one);
@@ -206,14 +211,11 @@ class Prober {
       ++request;
     }
     if (request == requests_.size()) return true;
-    const int others = one->change == Change::kSet ? field.likely : 0;
-    const uint64_t first = one->seed;
-    for (int value = -1; value < others; ++value) {
-      if (calls_ >= options_.calls) break;
-      one->seed = value < 0 ? first : static_cast<uint64_t>(value);
-      const client::CallResult answer =
-          Call(fields_->Changed(request, changes, one->seed));
-      if (answer.status.ok() && FatalMessage(answer.response).empty()) {
+    // The seed of a value that is set is its number, modulo how many there are.
+    const int values = one->change == Change::kSet ? field.likely : 1;
+    for (int i = 0; i < values; ++i, ++one->seed) {
+      if (calls_ >= options_.calls) return false;
+      if (!Fails(Call(fields_->Changed(request, changes, one->seed)))) {
         return true;
       }
     }
@@ -260,8 +262,7 @@ class Prober {
       return;
     }
     client::CallResult first = Call(request);
-    if (!first.status.ok() || !FatalMessage(first.response).empty() ||
-        (unlike != nullptr && unlike->IsSame(first))) {
+    if (Fails(first) || (unlike != nullptr && unlike->IsSame(first))) {
       return;
     }
     AddWanted(first.response);

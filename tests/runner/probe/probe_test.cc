@@ -603,6 +603,26 @@ TEST(Probe, AFieldThatFailsWithEveryValueIsNamed) {
       ElementsAre("observed.resources.vpc.resource.status.atProvider.peers"));
 }
 
+// With text it does not fail, however early the calls end.
+TEST(Probe, AFieldThatWasNotTriedToTheEndIsNotCalledFailing) {
+  const auto request =
+      Network(kVpcStatus, R"({"source": "vpc.status.atProvider.vpcId"})");
+  const FakeFunction::Answer answer = [](const RunFunctionRequest& asked,
+                                         RunFunctionResponse* said) {
+    DesireBoth(said);
+    const auto* const id =
+        ValueAt(asked, "vpc", {"status", "atProvider", "vpcId"});
+    if (id == nullptr) return Say(said, "subnet", "pending");
+    if (!id->has_string_value()) return SayFatal(said, "no text");
+    Say(said, "subnet", id->string_value());
+  };
+  const int all = Probe(request, answer).calls;
+  ASSERT_GT(all, 10);
+  for (int calls = 6; calls <= all; ++calls) {
+    EXPECT_THAT(Probe(request, answer, calls).failing, IsEmpty()) << calls;
+  }
+}
+
 // A boolean of the composite's spec turns it on.
 TEST(Probe, WhatIsReadOnceABooleanIsTrueIsFoundToo) {
   const ProbeResult result = Probe(
