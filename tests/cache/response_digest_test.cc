@@ -86,8 +86,8 @@ void CheckRandomResponses(uint64_t seed, int responses) {
     }
   }
   // Both outcomes are well tried.
-  EXPECT_GT(equal_pairs, pairs / 4);
-  EXPECT_GT(pairs - equal_pairs, pairs / 16);
+  EXPECT_GT(equal_pairs, pairs / 2);
+  EXPECT_GT(pairs - equal_pairs, pairs / 8);
 }
 
 TEST(ResponseDigestProperty, DigestsAreEqualIfAndOnlyIfMessagesAre) {

@@ -113,10 +113,11 @@ void CheckRandomRequests(uint64_t seed, int requests) {
       count.pairs, count.equal, count.fast, count.slow);
   EXPECT_EQ(count.pairs, requests * kPairs);
   // Both outcomes and both paths are well tried.
-  EXPECT_GT(count.equal, count.pairs / 6);
-  EXPECT_GT(count.pairs - count.equal, count.pairs / 20);
-  EXPECT_GT(count.fast, requests / 4);
-  EXPECT_GT(count.slow, requests / 6);
+  EXPECT_GT(count.equal, count.pairs / 3);
+  EXPECT_GT(count.pairs - count.equal, count.pairs / 10);
+  EXPECT_GT(count.fast, requests / 2);
+  // By chance 289 to 329 of 800: the order of maps differs in each process.
+  EXPECT_GT(count.slow, requests / 4);
 }
 
 // As CheckRequest, with `key: tag`.
@@ -195,10 +196,10 @@ void CheckRandomTags(uint64_t seed, int requests) {
       "content\n",
       count.pairs, count.equal, count.fast, count.slow);
   EXPECT_EQ(count.pairs, requests * kPairs);
-  EXPECT_GT(count.equal, count.pairs / 8);
-  EXPECT_GT(count.pairs - count.equal, count.pairs / 8);
-  EXPECT_GT(count.fast, requests / 8);
-  EXPECT_GT(count.slow, requests / 8);
+  EXPECT_GT(count.equal, count.pairs / 4);
+  EXPECT_GT(count.pairs - count.equal, count.pairs / 4);
+  EXPECT_GT(count.fast, requests / 4);
+  EXPECT_GT(count.slow, requests / 4);
 }
 
 TEST(DigestProperty, KeysAreEqualIfAndOnlyIfMessagesAre) {
