@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/health_command.h"
 
-#include <curl/curl.h>
-
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -16,6 +13,7 @@
 #include "absl/types/optional.h"
 #include "common/command_line.h"
 #include "common/duration.h"
+#include "common/http_client.h"
 #include "common/listen_address.h"
 #include "common/settings.h"
 #include "common/standard_streams.h"
@@ -115,48 +113,6 @@ std::string AddressToAsk(const std::string& setting) {
   return listening;
 }
 
-size_t TakeBody(char* bytes, size_t size, size_t count, void* body) {
-  auto* const text = static_cast<std::string*>(body);
-  if (text->size() + size * count <= kMaxBody)
-    text->append(bytes, size * count);
-  return size * count;
-}
-
-struct EasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-
-struct Answer {
-  long code = 0;  // NOLINT(google-runtime-int): curl's
-  std::string body;
-};
-
-absl::StatusOr<Answer> Get(const std::string& url, absl::Duration timeout) {
-  if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
-    return absl::InternalError("curl cannot be used");
-  }
-  const std::unique_ptr<CURL, EasyDeleter> easy(curl_easy_init());
-  if (easy == nullptr) return absl::InternalError("curl cannot be used");
-  CURL* const curl = easy.get();
-  Answer answer;
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // none of the environment's
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
-                   static_cast<long>(  // NOLINT(google-runtime-int): curl's
-                       absl::ToInt64Milliseconds(timeout)));
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &answer.body);
-  const CURLcode code = curl_easy_perform(curl);
-  if (code != CURLE_OK) {
-    return absl::UnavailableError(
-        absl::StrCat(url, ": ", curl_easy_strerror(code)));
-  }
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.code);
-  return answer;
-}
-
 }  // namespace
 
 std::string HealthHelp() {
@@ -208,12 +164,15 @@ int HealthMain(int argc, char** argv) {
   }
   const std::string url = absl::StrCat("http://", AddressToAsk(*admin),
                                        flags.ready ? "/readyz" : "/healthz");
-  const absl::StatusOr<Answer> answer = Get(url, *timeout);
+  HttpClient::Options options;
+  options.timeout = *timeout;
+  options.most_bytes = kMaxBody;
+  const absl::StatusOr<HttpAnswer> answer = HttpClient().Get(url, options);
   if (!answer.ok()) return Fail(kUnwell, answer.status().message());
   const absl::string_view said = absl::StripSuffix(answer->body, "\n");
-  if (answer->code != 200) {
+  if (answer->status != 200) {
     return Fail(kUnwell,
-                absl::StrCat(url, ": ", said, " (", answer->code, ")"));
+                absl::StrCat(url, ": ", said, " (", answer->status, ")"));
   }
   return PrintResult("fncache health", absl::StrCat(Printable(said), "\n"));
 }

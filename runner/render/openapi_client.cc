@@ -15,7 +15,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/file.h"
-#include "common/tls_contexts.h"
+#include "common/http_client.h"
 #include "common/utf8.h"
 #include "nlohmann/json.hpp"
 
@@ -29,15 +29,6 @@ constexpr char kIndexPath[] = "/openapi/v3";
 struct UrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
-struct HeadersDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-using Headers = std::unique_ptr<curl_slist, HeadersDeleter>;
-
-struct EasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-
 // A part of a URL; "" if it has none.
 std::string Part(CURLU* url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
@@ -130,34 +121,6 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
   return text;
 }
 
-// The answer that a transfer has received so far, and whether it may continue.
-struct Transfer {
-  std::string body;
-  bool too_large = false;
-  const std::atomic<bool>* stop = nullptr;
-};
-
-size_t TakeBody(char* bytes, size_t size, size_t count, void* transfer) {
-  auto* const to = static_cast<Transfer*>(transfer);
-  if (to->body.size() + size * count > kMaxOpenApiBytes) {
-    to->too_large = true;
-    return 0;  // ends the transfer
-  }
-  to->body.append(bytes, size * count);
-  return size * count;
-}
-
-// Leaves the check of an API server's certificate to libcurl; our own checks
-// are for functions.
-CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
-  LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
-  return CURLE_OK;
-}
-
-int MayGoOn(void* transfer, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<Transfer*>(transfer)->stop->load() ? 1 : 0;
-}
-
 absl::Status UrlError(const std::string& url, absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(url, ": ", what));
 }
@@ -170,15 +133,9 @@ absl::Status TooLate(const std::string& url) {
 }  // namespace
 
 struct OpenApiClient::Impl {
-  struct Answer {
-    long status = 0;
-    std::string body;
-    std::string redirect;  // where to, if it is one
-  };
-
   OpenApiServer server;
   std::string origin;
-  std::unique_ptr<CURL, EasyDeleter> easy;
+  HttpClient client;
   std::atomic<bool> stop{false};
   absl::Time deadline;  // of the Get that is under way
   // The URLs of documents, by path, once the server has returned them. "" marks
@@ -186,70 +143,33 @@ struct OpenApiClient::Impl {
   absl::optional<std::map<std::string, std::string>> index;
 
   // Sends one request and returns whatever comes back.
-  absl::StatusOr<Answer> Ask(const std::string& url) {
-    Headers headers(curl_slist_append(nullptr, "Accept: application/json"));
+  absl::StatusOr<HttpAnswer> Ask(const std::string& url) {
+    HttpClient::Options options;
+    options.headers = {"Accept: application/json"};
     if (!server.token_file.empty()) {
       const auto token = ReadToken(server.token_file);
       if (!token.ok()) return token.status();
-      curl_slist* const more = curl_slist_append(
-          headers.get(),
-          absl::StrCat("Authorization: Bearer ", *token).c_str());
-      if (more == nullptr) return UrlError(url, "out of memory");
+      options.headers.push_back(absl::StrCat("Authorization: Bearer ", *token));
     }
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) return TooLate(url);
     // curl counts in milliseconds, rounded down; the deadline shall be over
     // where it ended the transfer.
-    const absl::Duration timeout =
-        std::min(server.timeout, left + absl::Milliseconds(2));
-    Transfer transfer;
-    transfer.stop = &stop;
-    char error[CURL_ERROR_SIZE] = "";
-    CURL* const curl = easy.get();
-    curl_easy_reset(curl);  // connections stay
-    curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_PROXY, "");  // none of the environment's
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "");  // all that curl knows
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
-                     static_cast<long>(std::max<int64_t>(
-                         1, absl::ToInt64Milliseconds(timeout))));
-    curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, OwnTls);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-    if (!server.ca_file.empty()) {
-      curl_easy_setopt(curl, CURLOPT_CAINFO, server.ca_file.c_str());
-      curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);  // it alone is trusted
-    }
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
-    curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, MayGoOn);
-    curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
-    const CURLcode code = curl_easy_perform(curl);
-    if (stop) return absl::CancelledError(absl::StrCat(url, ": cancelled"));
-    if (transfer.too_large) {
-      return UrlError(url, absl::StrCat("the answer is larger than ",
-                                        kMaxOpenApiBytes >> 20, " MiB"));
-    }
-    if (code == CURLE_OPERATION_TIMEDOUT) {
+    options.timeout = std::min(server.timeout, left + absl::Milliseconds(2));
+    options.most_bytes = kMaxOpenApiBytes;
+    options.ca_file = server.ca_file;
+    options.stop = &stop;
+    auto answer = client.Get(url, options);
+    if (absl::IsDeadlineExceeded(answer.status())) {
       if (left <= server.timeout) return TooLate(url);
       return absl::DeadlineExceededError(
           absl::StrCat(url, ": no whole answer within ",
                        absl::FormatDuration(server.timeout)));
     }
-    if (code != CURLE_OK) {
-      return UrlError(url, error[0] != 0 ? error : curl_easy_strerror(code));
+    if (answer.ok() && answer->too_large) {
+      return UrlError(url, absl::StrCat("the answer is larger than ",
+                                        kMaxOpenApiBytes >> 20, " MiB"));
     }
-    Answer answer;
-    answer.body = std::move(transfer.body);
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &answer.status);
-    const char* redirect = nullptr;
-    curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &redirect);
-    if (redirect != nullptr) answer.redirect = redirect;
     return answer;
   }
 
@@ -281,7 +201,7 @@ struct OpenApiClient::Impl {
   // Quotes the first words of the answer, since API servers say there which
   // user lacks which permission.
   static absl::Status StatusError(const std::string& url,
-                                  const Answer& answer) {
+                                  const HttpAnswer& answer) {
     constexpr size_t kShown = 200;
     std::string words = Printable(answer.body.substr(0, kShown));
     const auto json = text::ParseJson(answer.body);
@@ -342,10 +262,6 @@ OpenApiClient::~OpenApiClient() = default;
 
 absl::StatusOr<std::unique_ptr<OpenApiClient>> OpenApiClient::Create(
     OpenApiServer server) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (started != CURLE_OK) {
-    return absl::InternalError(curl_easy_strerror(started));
-  }
   server.url = std::string(absl::StripSuffix(server.url, "/"));
   if (const absl::Status status =
           CheckUrl(server.url, !server.token_file.empty());
@@ -373,8 +289,6 @@ absl::StatusOr<std::unique_ptr<OpenApiClient>> OpenApiClient::Create(
     }
   }
   auto impl = std::make_unique<Impl>();
-  impl->easy.reset(curl_easy_init());
-  if (impl->easy == nullptr) return absl::InternalError("curl: no handle");
   impl->origin = OriginOf(server.url);
   impl->server = std::move(server);
   return std::unique_ptr<OpenApiClient>(new OpenApiClient(std::move(impl)));

@@ -1,33 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/scrape/scrape.h"
 
-#include <curl/curl.h>
-
-#include <algorithm>
 #include <limits>
 #include <map>
-#include <memory>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/http_client.h"
 
 namespace fncache::runner::scrape {
 namespace {
-
-struct EasyDeleter {
-  void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
-};
-
-size_t TakeBody(char* bytes, size_t size, size_t count, void* body) {
-  static_cast<std::string*>(body)->append(bytes, size * count);
-  return size * count;
-}
-
-absl::Status Failed(absl::string_view url, absl::string_view why) {
-  return absl::UnavailableError(absl::StrCat(url, ": ", why));
-}
 
 // Calls `sample(labels, value)` for each sample of `name`.
 template <typename Sample>
@@ -60,28 +45,17 @@ double UpperBound(absl::string_view labels) {
 absl::StatusOr<std::string> Get(const std::string& address,
                                 const std::string& path,
                                 absl::Duration patience) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  HttpClient::Options options;
+  options.timeout = patience;
   const std::string url = absl::StrCat("http://", address, path);
-  if (started != CURLE_OK) return Failed(url, curl_easy_strerror(started));
-  const std::unique_ptr<CURL, EasyDeleter> easy(curl_easy_init());
-  if (easy == nullptr) return Failed(url, "out of memory");
-  CURL* const curl = easy.get();
-  std::string body;
-  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http");
-  curl_easy_setopt(curl, CURLOPT_PROXY, "");  // none of the environment's
-  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS,
-                   static_cast<long>(std::max<int64_t>(
-                       1, absl::ToInt64Milliseconds(patience))));
-  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, TakeBody);
-  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &body);
-  const CURLcode code = curl_easy_perform(curl);
-  if (code != CURLE_OK) return Failed(url, curl_easy_strerror(code));
-  long status = 0;
-  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  if (status != 200) return Failed(url, absl::StrCat("status ", status));
-  return body;
+  auto answer = HttpClient().Get(url, options);
+  if (!answer.ok()) return answer.status();
+  if (answer->too_large || answer->status != 200) {
+    return absl::UnavailableError(absl::StrCat(
+        url, answer->too_large ? ": is too large, status " : ": status ",
+        answer->status));
+  }
+  return std::move(answer->body);
 }
 
 double Sum(absl::string_view exposition, absl::string_view name,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading a daemon's /metrics, as a Prometheus would.
 //
-// Pure functions but for Get; thread-safe, once curl_global_init has run, which
-// the first Get does: let that one be alone.
+// Pure functions but for Get; thread-safe.
 #ifndef FNCACHE_RUNNER_SCRAPE_SCRAPE_H_
 #define FNCACHE_RUNNER_SCRAPE_SCRAPE_H_
 
