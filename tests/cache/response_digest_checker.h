@@ -80,7 +80,7 @@ class ResponseDigestChecker {
     message_b.clear_meta();
     const std::string said = absl::StrCat(message_a.ShortDebugString(), " and ",
                                           message_b.ShortDebugString());
-    const bool same = key::SameMessage(&message_a, &message_b);
+    const bool same = key::SameMessage(message_a, message_b);
     if (equal != nullptr) *equal = same;
     if (same != (digest_a.digest == digest_b.digest)) {
       return absl::StrCat(

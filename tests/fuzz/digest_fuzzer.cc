@@ -17,6 +17,7 @@
 #include "cache/wire/origin.h"
 #include "cache/wire/wire.h"
 #include "proto/function_v1.pb.h"
+#include "tests/cache/key/key_checker.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "cache/key/reencode.h"
 #include "proto/function_v1.pb.h"
+#include "tests/cache/key/key_checker.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"

@@ -10,7 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "cache/wire/wire.h"
 #include "gtest/gtest.h"
-#include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/key_checker.h"
+#include "tests/cache/key/random_request.h"
 #include "tests/common/long_form.h"
 
 namespace fncache::cache::key {

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
+#include "tests/cache/key/key_checker.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"

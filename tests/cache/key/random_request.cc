@@ -398,4 +398,34 @@ void Mutate(pb::Message* root, Random* random) {
   }
 }
 
+const std::vector<MaskSet>& MaskSets() {
+  static const auto* const kSets = [] {
+    auto* sets = new std::vector<MaskSet>();
+    const std::vector<std::vector<std::string>> paths = {
+        {},
+        {"context.a"},
+        {"observed.composite.resource.metadata",
+         "observed.resources.*.resource.metadata.resourceVersion"},
+        {"observed.composite.resource.*.a", "observed.composite.resource.spec",
+         "observed.composite.resource.status.*", "context.*.*"},
+        {"observed.resources.a.resource.*.*.*", "input.*.metadata",
+         "input.spec.*", "context.\"\""},
+        {"required_resources.*.items.*.resource.*", "meta.capabilities.*",
+         "observed.resources.*.connection_details.a"},
+        {"required_resources.a.items.*", "desired.composite", "credentials",
+         "required_schemas.*.openapi_v3.a", "observed.composite.ready"},
+        {"meta", "observed.composite.connection_details", "desired.resources.*",
+         "credentials.*.credential_data.data.*", "context"},
+        {"meta.tag", "meta.capabilities", "required_resources.*.items",
+         "credentials.a.credential_data", "input.*.*.*.*", "input.a.b",
+         "input.*.b.*"},
+    };
+    for (const auto& list : paths) {
+      sets->push_back(*MaskSet::Parse(list, MaskRules::kAnyPath));
+    }
+    return sets;
+  }();
+  return *kSets;
+}
+
 }  // namespace fncache::cache::key

@@ -10,7 +10,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <random>
+#include <vector>
 
+#include "cache/key/mask.h"
 #include "google/protobuf/message.h"
 #include "proto/function_v1_fwd.h"
 
@@ -38,6 +40,10 @@ apiextensions::fn::proto::v1::RunFunctionRequest RandomRequest(Random* random);
 // The same of a response, without meta.
 apiextensions::fn::proto::v1::RunFunctionResponse RandomResponse(
     Random* random);
+
+// Sets of masks of many shapes, the empty one first. Their names are those of
+// random requests.
+const std::vector<MaskSet>& MaskSets();
 
 // Changes one field somewhere in the message, or adds or removes one. May find
 // nothing to change.

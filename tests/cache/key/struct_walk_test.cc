@@ -19,7 +19,7 @@
 #include "cache/key/walk_machine.h"
 #include "cache/wire/wire.h"
 #include "gtest/gtest.h"
-#include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/key_checker.h"
 
 namespace fncache::cache::key {
 namespace {

@@ -92,8 +92,7 @@ TEST_F(MaskedValuesTest, RequestsOfOneKeyHaveOtherValuesIfAndOnlyIfTheyDiffer) {
     changed.mutable_meta()->set_tag(request.meta().tag());
     if (!request.has_meta()) changed.clear_meta();
     if (!cache::key::SameRequest(masks, request, changed)) continue;
-    fn::RunFunctionRequest a = request, b = changed;
-    const bool equal = cache::key::SameMessage(&a, &b);
+    const bool equal = cache::key::SameMessage(request, changed);
     const auto first =
         Read(masks, Encode(request, cache::key::Style::kAnyEncoder, &random));
     const auto second =

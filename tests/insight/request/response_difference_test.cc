@@ -135,8 +135,7 @@ TEST_F(ResponseDifferenceTest, EmptyIfAndOnlyIfTheMessagesAreEqual) {
     const std::string b = Encode(changed, cache::key::Style::kWild, &random);
     const auto differences = comparer_.Compare({a}, {b}, 8);
     const bool none = differences.empty();
-    fn::RunFunctionResponse copy = response;
-    const bool same = cache::key::SameMessage(&copy, &changed);
+    const bool same = cache::key::SameMessage(response, changed);
     ASSERT_EQ(none, same) << i << ": " << (none ? "" : differences[0].path)
                           << "\n"
                           << response.ShortDebugString();
