@@ -4,7 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "common/duration.h"
 #include "insight/explain/first_reading.h"
@@ -13,6 +12,7 @@
 #include "insight/explain/traced_calls.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
+#include "insight/request/match_paths.h"
 #include "insight/request/nodes.h"
 #include "insight/trace/masks_in_force.h"
 
@@ -86,34 +86,22 @@ absl::StatusOr<std::vector<Difference>> Compare(absl::string_view a,
     difference.mask = ProposedMask(path, IsLeaf(kind));
     differences.push_back(std::move(difference));
   };
-  absl::flat_hash_map<uint64_t, size_t> before;
-  for (size_t i = 0; i < left.nodes().size(); ++i) {
-    before.emplace(left.nodes()[i].path, i);
-  }
-  for (size_t i = 0; i < right.nodes().size(); ++i) {
-    const request::Node& node = right.nodes()[i];
-    const auto found = before.find(node.path);
-    if (found == before.end()) {
-      if (node.kind != request::NodeKind::kMap) {
-        add(right.Spell(i), "added", node.kind);
-      }
-      continue;
-    }
-    const request::Node& old = left.nodes()[found->second];
-    if (old.kind != node.kind || old.value != node.value) {
-      add(right.Spell(i), "changed", IsLeaf(old.kind) ? node.kind : old.kind);
-    }
-    before.erase(found);
-  }
-  for (size_t i = 0; i < left.nodes().size(); ++i) {
-    const request::Node& node = left.nodes()[i];
-    const auto found = before.find(node.path);
-    if (found == before.end() || found->second != i ||
-        node.kind == request::NodeKind::kMap) {
-      continue;
-    }
-    add(left.Spell(i), "removed", node.kind);
-  }
+  const absl::Span<const request::Node> before = left.nodes();
+  const absl::Span<const request::Node> now = right.nodes();
+  request::MatchPaths(
+      request::PathsOf(now), request::PathsOf(before), [&](size_t i, size_t j) {
+        if (i == request::kNoMatch) {
+          if (before[j].kind == request::NodeKind::kMap) return;
+          add(left.Spell(j), "removed", before[j].kind);
+        } else if (j == request::kNoMatch) {
+          if (now[i].kind == request::NodeKind::kMap) return;
+          add(right.Spell(i), "added", now[i].kind);
+        } else if (before[j].kind != now[i].kind ||
+                   before[j].value != now[i].value) {
+          add(right.Spell(i), "changed",
+              IsLeaf(before[j].kind) ? now[i].kind : before[j].kind);
+        }
+      });
   return differences;
 }
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/types/optional.h"
 #include "insight/explain/proposed_mask.h"
+#include "insight/request/match_paths.h"
 #include "insight/request/nodes.h"
 
 namespace fncache::insight::explain {
@@ -34,7 +34,6 @@ struct Difference {
 
 Difference Compare(const RequestReader& now, const KeptRequest& before) {
   Difference difference;
-  const std::vector<uint64_t>& old_paths = before.shape->paths;
   const auto differs = [&](size_t i, bool is_new) {
     ++difference.count;
     if (!difference.first.has_value()) {
@@ -45,35 +44,17 @@ Difference Compare(const RequestReader& now, const KeptRequest& before) {
       difference.is_new.push_back(is_new);
     }
   };
-  const size_t shared = std::min(now.paths.size(), old_paths.size());
-  size_t same = 0;
-  for (; same < shared && now.paths[same] == old_paths[same]; ++same) {
-    if (now.values[same] != before.values[same])
-      differs(same, /*is_new=*/false);
-  }
-  if (same == now.paths.size() && same == old_paths.size()) return difference;
-  // From here on they have other nodes, or the same ones in another order.
-  absl::flat_hash_map<uint64_t, uint32_t> rest;
-  rest.reserve(old_paths.size() - same);
-  for (size_t i = same; i < old_paths.size(); ++i) {
-    rest.emplace(old_paths[i], static_cast<uint32_t>(i));
-  }
-  for (size_t i = same; i < now.paths.size(); ++i) {
-    const auto old = rest.find(now.paths[i]);
-    if (old == rest.end()) {
+  request::MatchPaths(now.paths, before.shape->paths, [&](size_t i, size_t j) {
+    if (i == request::kNoMatch) {
+      if (before.values[j] == kNotCompared) return;
+      ++difference.count;
+      difference.gone.push_back(static_cast<uint32_t>(j));
+    } else if (j == request::kNoMatch) {
       if (now.values[i] != kNotCompared) differs(i, /*is_new=*/true);
-      continue;
-    }
-    if (now.values[i] != before.values[old->second]) {
+    } else if (now.values[i] != before.values[j]) {
       differs(i, /*is_new=*/false);
     }
-    rest.erase(old);
-  }
-  for (const auto& old : rest) {
-    if (before.values[old.second] == kNotCompared) continue;
-    ++difference.count;
-    difference.gone.push_back(old.second);
-  }
+  });
   return difference;
 }
 

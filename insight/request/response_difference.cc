@@ -1,50 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/request/response_difference.h"
 
-#include <cstdint>
-
-#include "absl/container/flat_hash_map.h"
+#include "insight/request/match_paths.h"
 
 namespace fncache::insight::request {
-namespace {
-
-// The unknown fields of a Value and of the Struct in it have one path. Those of
-// the second node get the next number.
-constexpr uint64_t kNext = 1;
-
-using ByPath = absl::flat_hash_map<uint64_t, uint32_t>;
-
-ByPath Index(absl::Span<const Node> nodes) {
-  ByPath index;
-  index.reserve(nodes.size());
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    // A map exists as long as it has an entry.
-    if (nodes[i].kind == NodeKind::kMap) continue;
-    const auto at = static_cast<uint32_t>(i);
-    if (!index.emplace(nodes[i].path, at).second) {
-      index.emplace(nodes[i].path + kNext, at);
-    }
-  }
-  return index;
-}
-
-uint64_t PathOf(const ByPath& index, absl::Span<const Node> nodes, size_t i) {
-  const uint64_t path = nodes[i].path;
-  return index.find(path)->second == i ? path : path + kNext;
-}
-
-// Whether the other response lacks the parent of `node`, which is the
-// difference.
-bool ParentIsMissing(absl::Span<const Node> nodes, const Node& node,
-                     const ByPath& other) {
-  uint32_t parent = node.parent;
-  while (parent != kNoParent && nodes[parent].kind == NodeKind::kMap) {
-    parent = nodes[parent].parent;
-  }
-  return parent != kNoParent && other.count(nodes[parent].path) == 0;
-}
-
-}  // namespace
 
 std::string ResponseComparer::Shown(const Node& node) {
   switch (node.kind) {
@@ -74,36 +33,35 @@ std::vector<ResponseDifference> ResponseComparer::Compare(
   }
   const absl::Span<const Node> ours = first_.nodes();
   const absl::Span<const Node> theirs = second_.nodes();
-  const ByPath our_paths = Index(ours);
-  const ByPath their_paths = Index(theirs);
-  for (size_t i = 0; i < ours.size() && differences.size() < most; ++i) {
-    const Node& node = ours[i];
-    if (node.kind == NodeKind::kMap) continue;
-    const auto found = their_paths.find(PathOf(our_paths, ours, i));
-    if (found != their_paths.end()) {
-      const Node& other = theirs[found->second];
+  // Nodes at or below a node that the other response lacks.
+  std::vector<bool> ours_alone(ours.size());
+  std::vector<bool> theirs_alone(theirs.size());
+  MatchPaths(PathsOf(ours), PathsOf(theirs), [&](size_t i, size_t j) {
+    if (differences.size() >= most) return;
+    if (i != kNoMatch && j != kNoMatch) {
       // Two lists of unequal length differ in their elements.
-      if (other.kind == node.kind &&
-          (other.value == node.value || node.kind == NodeKind::kList)) {
-        continue;
+      if (ours[i].kind == theirs[j].kind && (ours[i].value == theirs[j].value ||
+                                             ours[i].kind == NodeKind::kList)) {
+        return;
       }
-      differences.push_back(
-          {first_.Spell(i), first_.SpellMask(i), Shown(node), Shown(other)});
-    } else if (!ParentIsMissing(ours, node, their_paths)) {
-      differences.push_back(
-          {first_.Spell(i), first_.SpellMask(i), Shown(node), "absent"});
+      differences.push_back({first_.Spell(i), first_.SpellMask(i),
+                             Shown(ours[i]), Shown(theirs[j])});
+      return;
     }
-  }
-  for (size_t i = 0; i < theirs.size() && differences.size() < most; ++i) {
-    const Node& node = theirs[i];
-    if (node.kind == NodeKind::kMap ||
-        our_paths.count(PathOf(their_paths, theirs, i)) > 0 ||
-        ParentIsMissing(theirs, node, our_paths)) {
-      continue;
-    }
-    differences.push_back(
-        {second_.Spell(i), second_.SpellMask(i), "absent", Shown(node)});
-  }
+    const bool in_first = i != kNoMatch;
+    const size_t at = in_first ? i : j;
+    const Node& node = in_first ? ours[at] : theirs[at];
+    std::vector<bool>& alone = in_first ? ours_alone : theirs_alone;
+    const bool below = node.parent != kNoParent && alone[node.parent];
+    // A map exists as long as it has an entry.
+    const bool is_map = node.kind == NodeKind::kMap;
+    alone[at] = below || !is_map;
+    if (below || is_map) return;
+    const RequestNodes& nodes = in_first ? first_ : second_;
+    differences.push_back({nodes.Spell(at), nodes.SpellMask(at),
+                           in_first ? Shown(node) : "absent",
+                           in_first ? "absent" : Shown(node)});
+  });
   return differences;
 }
 
