@@ -2,7 +2,6 @@
 #include "runner/render/state_diff.h"
 
 #include <algorithm>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -10,13 +9,13 @@
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
+#include "runner/text/differences.h"
 #include "runner/text/json.h"
 #include "runner/text/object.h"
 #include "runner/text/yaml_writer.h"
 
 namespace fncache::runner::render {
 
-using google::protobuf::ListValue;
 using google::protobuf::Struct;
 using google::protobuf::Value;
 
@@ -68,54 +67,30 @@ void AddYaml(const std::string& yaml, Lines* lines) {
   }
 }
 
-void DiffValues(const std::string& path, const Value* before,
-                const Value* after, Lines* lines);
-
-void DiffFields(absl::string_view path, const Struct& before,
-                const Struct& after, Lines* lines) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : before.fields()) names.insert(name);
-  for (const auto& [name, value] : after.fields()) names.insert(name);
-  for (const std::string& name : names) {
-    const auto was = before.fields().find(name);
-    const auto is = after.fields().find(name);
-    DiffValues(Below(path, name),
-               was == before.fields().end() ? nullptr : &was->second,
-               is == after.fields().end() ? nullptr : &is->second, lines);
-  }
-}
-
-void DiffLists(const std::string& path, const ListValue& before,
-               const ListValue& after, Lines* lines) {
-  const int size = std::max(before.values_size(), after.values_size());
-  for (int i = 0; i < size; ++i) {
-    DiffValues(cache::key::PathOfElement(path, i),
-               i < before.values_size() ? &before.values(i) : nullptr,
-               i < after.values_size() ? &after.values(i) : nullptr, lines);
-  }
-}
-
-void DiffValues(const std::string& path, const Value* before,
-                const Value* after, Lines* lines) {
-  if (before == nullptr) {
-    if (!IsLarge(*after)) {
-      lines->push_back(absl::StrCat("+ ", path, ": ", Shown(*after)));
-      return;
-    }
+void AddDifference(const std::string& path, const Value* before,
+                   const Value* after, Lines* lines) {
+  if (before == nullptr && IsLarge(*after)) {
     lines->push_back(absl::StrCat("+ ", path, ":"));
     AddYaml(text::ValueToYaml(*after), lines);
+  } else if (before == nullptr) {
+    lines->push_back(absl::StrCat("+ ", path, ": ", Shown(*after)));
   } else if (after == nullptr) {
     lines->push_back(absl::StrCat("- ", path, ": ", Shown(*before)));
-  } else if (text::Equal(*before, *after)) {
-    return;
-  } else if (before->has_struct_value() && after->has_struct_value()) {
-    DiffFields(path, before->struct_value(), after->struct_value(), lines);
-  } else if (before->has_list_value() && after->has_list_value()) {
-    DiffLists(path, before->list_value(), after->list_value(), lines);
   } else {
     lines->push_back(
         absl::StrCat("~ ", path, ": ", Shown(*before), " -> ", Shown(*after)));
   }
+}
+
+void DiffFields(absl::string_view path, const Struct& before,
+                const Struct& after, Lines* lines) {
+  text::DifferenceVisitor visitor;
+  visitor.below = Below;
+  visitor.differs = [lines](const std::string& at, const Value* was,
+                            const Value* is) {
+    AddDifference(at, was, is, lines);
+  };
+  text::VisitDifferences(std::string(path), before, after, visitor);
 }
 
 std::string ReadyText(Ready ready) {
@@ -126,28 +101,21 @@ std::string ReadyText(Ready ready) {
 
 void DiffDetails(const std::string& path, const Resource& before,
                  const Resource& after, Lines* lines) {
-  std::set<std::string> names;
-  for (const auto& [name, value] : before.connection_details()) {
-    names.insert(name);
-  }
-  for (const auto& [name, value] : after.connection_details()) {
-    names.insert(name);
-  }
-  for (const std::string& name : names) {
-    const auto was = before.connection_details().find(name);
-    const auto is = after.connection_details().find(name);
-    const std::string what =
-        absl::StrCat(path, ": connection detail ", Key(name), ": ");
-    if (was == before.connection_details().end()) {
-      lines->push_back(absl::StrCat("+ ", what, is->second.size(), " bytes"));
-    } else if (is == after.connection_details().end()) {
-      lines->push_back(absl::StrCat("- ", what, was->second.size(), " bytes"));
-    } else if (was->second != is->second) {
-      lines->push_back(absl::StrCat("~ ", what, was->second.size(),
-                                    " bytes -> ", is->second.size(),
-                                    " other bytes"));
-    }
-  }
+  text::ForEachKey(
+      before.connection_details(), after.connection_details(),
+      [&](const std::string& name, const std::string* was,
+          const std::string* is) {
+        const std::string what =
+            absl::StrCat(path, ": connection detail ", Key(name), ": ");
+        if (was == nullptr) {
+          lines->push_back(absl::StrCat("+ ", what, is->size(), " bytes"));
+        } else if (is == nullptr) {
+          lines->push_back(absl::StrCat("- ", what, was->size(), " bytes"));
+        } else if (*was != *is) {
+          lines->push_back(absl::StrCat("~ ", what, was->size(), " bytes -> ",
+                                        is->size(), " other bytes"));
+        }
+      });
 }
 
 void DiffResources(const std::string& path, const Resource& before,
@@ -195,21 +163,18 @@ std::vector<std::string> DiffStates(absl::string_view path, const State& before,
   Lines lines;
   DiffResources(absl::StrCat(path, ".composite"), before.composite(),
                 after.composite(), &lines);
-  std::set<std::string> names;
-  for (const auto& [name, value] : before.resources()) names.insert(name);
-  for (const auto& [name, value] : after.resources()) names.insert(name);
-  for (const std::string& name : names) {
-    const std::string at = Below(absl::StrCat(path, ".resources"), name);
-    const auto was = before.resources().find(name);
-    const auto is = after.resources().find(name);
-    if (was == before.resources().end()) {
-      AddResource(at, is->second, &lines);
-    } else if (is == after.resources().end()) {
-      lines.push_back(absl::StrCat("- ", Heading(at, was->second)));
-    } else {
-      DiffResources(at, was->second, is->second, &lines);
-    }
-  }
+  text::ForEachKey(
+      before.resources(), after.resources(),
+      [&](const std::string& name, const Resource* was, const Resource* is) {
+        const std::string at = Below(absl::StrCat(path, ".resources"), name);
+        if (was == nullptr) {
+          AddResource(at, *is, &lines);
+        } else if (is == nullptr) {
+          lines.push_back(absl::StrCat("- ", Heading(at, *was)));
+        } else {
+          DiffResources(at, *was, *is, &lines);
+        }
+      });
   return lines;
 }
 
