@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <deque>
 #include <exception>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/help_text.h"
+#include "common/standard_streams.h"
 #include "common/utf8.h"
 
 namespace fncache {
@@ -338,18 +338,12 @@ CommandLine::Outcome CommandLine::Parse(
 
 absl::optional<int> CommandLine::ParseForMain(
     int argc, const char* const* argv) noexcept {
-  try {
-    impl_->app->parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    std::fputs(Help().c_str(), stdout);
-    return EXIT_SUCCESS;
-  } catch (const CLI::ParseError& error) {
-    return impl_->app->exit(error);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return EXIT_FAILURE;
-  }
-  return absl::nullopt;
+  const Outcome outcome = Parse(argc, argv);
+  if (outcome == Outcome::kParsed) return absl::nullopt;
+  if (outcome == Outcome::kHelp) return PrintResult(name(), Help());
+  std::fprintf(stderr, "%s: %s; see %s --help\n", name().c_str(),
+               error().c_str(), name().c_str());
+  return 2;
 }
 
 const std::string& CommandLine::error() const { return impl_->error; }

@@ -11,9 +11,7 @@
 //   line.AddOption("-l,--listen", &listen, "Where callers connect")
 //       .TypeName("ADDR")
 //       .ShowDefault();
-//   const CommandLine::Outcome outcome = line.Parse(argc, argv);
-//   if (outcome == CommandLine::Outcome::kHelp) return Print(line.Help());
-//   if (outcome == CommandLine::Outcome::kError) return Fail(line.error());
+//   if (const auto code = line.ParseForMain(argc, argv)) return *code;
 //
 // Ownership and lifetime: a CommandLine owns its options and commands. Handles
 // and pointers to them are valid until it is destroyed, also if it is moved. A
@@ -159,8 +157,8 @@ class CommandLine {
   Outcome Parse(int argc, const char* const* argv) noexcept;
   // The same, without the name of the program.
   Outcome Parse(std::vector<std::string> arguments) noexcept;
-  // For a main() without errors of its own: prints the help or the error, and
-  // returns the exit code; nothing if the arguments were parsed.
+  // For a program or a command: prints the help, or the error with exit code 2,
+  // and returns the exit code. It returns nothing if the arguments were parsed.
   absl::optional<int> ParseForMain(int argc, const char* const* argv) noexcept;
 
   // Why the last Parse returned kError: one printable line, which proposes a

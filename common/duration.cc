@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/utf8.h"
 
 namespace fncache {
 namespace {
@@ -142,6 +143,14 @@ absl::StatusOr<absl::Duration> ParseGoDuration(absl::string_view text) {
   const absl::Duration duration =
       absl::Nanoseconds(static_cast<int64_t>(total));
   return negative ? -duration : duration;
+}
+
+absl::StatusOr<absl::Duration> ParsePositiveGoDuration(absl::string_view text) {
+  absl::StatusOr<absl::Duration> duration = ParseGoDuration(text);
+  if (duration.ok() && *duration > absl::ZeroDuration()) return duration;
+  return absl::InvalidArgumentError(absl::StrCat("expected ", kDurationForm,
+                                                 ", above 0, but got \"",
+                                                 Printable(text), "\""));
 }
 
 std::string FormatGoDuration(absl::Duration duration) {

@@ -25,6 +25,8 @@ extern const char kDurationForm[];
 // wrong and what is accepted, also where the sum leaves Go's range (about 292
 // years).
 absl::StatusOr<absl::Duration> ParseGoDuration(absl::string_view text);
+// The same for a flag whose value is above 0. The error says what is expected.
+absl::StatusOr<absl::Duration> ParsePositiveGoDuration(absl::string_view text);
 
 // As Go's Duration.String: 0s, 1.5ms, 1h30m0s. Cut off to nanoseconds; beyond
 // Go's range the nearest that Go has. ParseGoDuration reads it back exactly.

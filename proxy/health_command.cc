@@ -128,14 +128,7 @@ std::vector<CommandFlag> HealthCommandFlags() {
 int HealthMain(int argc, char** argv) {
   Flags flags;
   CommandLine line = MakeLine(&flags);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache health", HealthHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    return Fail(kBadUsage,
-                absl::StrCat(line.error(), "; see fncache health --help"));
-  }
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
   const auto timeout = ParseGoDuration(flags.timeout);
   if (!timeout.ok() || *timeout < absl::Milliseconds(1) ||
       *timeout > absl::Hours(1)) {

@@ -186,14 +186,7 @@ std::vector<CommandFlag> ExplainCommandFlags() {
 int ExplainMain(int argc, char** argv) {
   Flags flags;
   CommandLine line = MakeLine(&flags);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache explain", ExplainHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    return Fail(kBadUsage,
-                absl::StrCat(line.error(), "; see fncache explain --help"));
-  }
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
   if (!flags.lifetime.empty()) {
     const auto lifetime = ParseGoDuration(flags.lifetime);
     if (!lifetime.ok() || *lifetime <= absl::ZeroDuration()) {

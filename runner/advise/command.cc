@@ -159,17 +159,6 @@ std::string Contradiction(const Flags& flags) {
   return "";
 }
 
-absl::StatusOr<absl::Duration> Positive(const char* name,
-                                        const std::string& text) {
-  const auto duration = ParseGoDuration(text);
-  if (!duration.ok() || *duration <= absl::ZeroDuration()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": expected ", kDurationForm,
-                     ", above 0, but got \"", text, "\""));
-  }
-  return *duration;
-}
-
 // Given settings replace the daemon's settings with the same name.
 absl::Status Record(const Flags& flags, absl::Duration for_time,
                     const RecordLive& record, OwnFolder* own,
@@ -216,11 +205,7 @@ int AdviseMain(int argc, char** argv,
   Flags flags;
   CommandLine::Option for_option;
   CommandLine line = MakeLine(&flags, &for_option);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache advise", AdviseHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) return FailUsage(line.error());
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
   flags.for_given = for_option.given();
   if (const std::string why = Contradiction(flags); !why.empty()) {
     return FailUsage(why);
@@ -230,22 +215,21 @@ int AdviseMain(int argc, char** argv,
   options.tls_dir = flags.tls_dir;
   options.calls = flags.calls;
   options.seed = flags.seed;
-  const auto timeout = Positive("--timeout", flags.timeout);
-  if (!timeout.ok()) return FailUsage(timeout.status().message());
+  const auto timeout = ParsePositiveGoDuration(flags.timeout);
+  if (!timeout.ok()) {
+    return FailUsage(absl::StrCat("--timeout: ", timeout.status().message()));
+  }
   options.timeout = *timeout;
-  const auto for_time = Positive("--for", flags.for_time);
-  if (!for_time.ok()) return FailUsage(for_time.status().message());
+  const auto for_time = ParsePositiveGoDuration(flags.for_time);
+  if (!for_time.ok()) {
+    return FailUsage(absl::StrCat("--for: ", for_time.status().message()));
+  }
   for (const std::string& text : flags.functions) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0 ||
-        equals + 1 == text.size()) {
-      return FailUsage(
-          absl::StrCat("--function: expected NAME=TARGET, such as "
-                       "function-auto-ready=127.0.0.1:9443, but got \"",
-                       text, "\""));
+    auto target = client::ParseFunctionTarget(text);
+    if (!target.ok()) {
+      return FailUsage(absl::StrCat("--function: ", target.status().message()));
     }
-    options.targets.push_back(
-        {text.substr(0, equals), text.substr(equals + 1)});
+    options.targets.push_back(*std::move(target));
   }
   constexpr int kOwnThreads = 4;
   const absl::Status threads = CheckThreads(GrpcThreads() + kOwnThreads);

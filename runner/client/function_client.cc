@@ -412,6 +412,19 @@ std::vector<NotConnected> FunctionClient::FindNotConnected(
 
 FunctionClient::~FunctionClient() { impl_->Stop(); }
 
+absl::StatusOr<FunctionTarget> ParseFunctionTarget(absl::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == absl::string_view::npos || equals == 0 ||
+      equals + 1 == text.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected NAME=TARGET, such as "
+                     "function-auto-ready=127.0.0.1:9443, but got \"",
+                     text, "\""));
+  }
+  return FunctionTarget{std::string(text.substr(0, equals)),
+                        std::string(text.substr(equals + 1))};
+}
+
 absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
     FunctionClientOptions options) {
   if (options.threads < 1) {

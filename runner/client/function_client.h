@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "runner/client/function_caller.h"
 
@@ -27,6 +28,9 @@ struct FunctionTarget {
   std::string name;    // as a Composition's functionRef names it
   std::string target;  // of gRPC: HOST:PORT, dns:///HOST:PORT...
 };
+
+// Of NAME=TARGET. The error says what is expected, without a flag.
+absl::StatusOr<FunctionTarget> ParseFunctionTarget(absl::string_view text);
 
 struct FunctionClientOptions {
   // The first of two with one name counts.

@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/command_line.h"
-#include "common/standard_streams.h"
 #include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/demo/child_process.h"
@@ -87,15 +86,7 @@ std::vector<CommandFlag> DemoCommandFlags() {
 int DemoMain(int argc, char** argv) {
   std::string out;
   CommandLine line = MakeLine(&out);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache demo", DemoHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    std::fprintf(stderr, "fncache demo: %s; see fncache demo --help\n",
-                 line.error().c_str());
-    return 2;
-  }
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
 
   constexpr int kOwnThreads = 8;
   const absl::Status threads = CheckThreads(GrpcThreads() + kOwnThreads);

@@ -23,7 +23,6 @@
 #include "common/duration.h"
 #include "common/listen_address.h"
 #include "common/log.h"
-#include "common/standard_streams.h"
 #include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/function/call_cost.h"
@@ -233,13 +232,7 @@ std::vector<CommandFlag> FunctionCommandFlags() {
 int FunctionMain(int argc, char** argv) {
   Flags flags;
   CommandLine line = MakeLine(&flags);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache function", FunctionHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    return Refuse(absl::StrCat(line.error(), "; see fncache function --help"));
-  }
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
 
   if (flags.insecure && !flags.tls_dir.empty()) {
     return Refuse("--insecure and --tls-dir: accepted is one of them");

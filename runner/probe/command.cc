@@ -311,30 +311,18 @@ std::vector<CommandFlag> ProbeCommandFlags() {
 int ProbeMain(int argc, char** argv) {
   Flags flags;
   CommandLine line = MakeLine(&flags);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache probe", ProbeHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    return FailUsage(line.error());
-  }
-  const auto timeout = ParseGoDuration(flags.timeout);
-  if (!timeout.ok() || *timeout <= absl::ZeroDuration()) {
-    return FailUsage(absl::StrCat("--timeout: expected ", kDurationForm,
-                                  ", above 0, but got \"", flags.timeout,
-                                  "\""));
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
+  const auto timeout = ParsePositiveGoDuration(flags.timeout);
+  if (!timeout.ok()) {
+    return FailUsage(absl::StrCat("--timeout: ", timeout.status().message()));
   }
   std::vector<client::FunctionTarget> targets;
   for (const std::string& text : flags.functions) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0 ||
-        equals + 1 == text.size()) {
-      return FailUsage(
-          absl::StrCat("--function: expected NAME=TARGET, such as "
-                       "function-auto-ready=127.0.0.1:9443, but got \"",
-                       text, "\""));
+    auto target = client::ParseFunctionTarget(text);
+    if (!target.ok()) {
+      return FailUsage(absl::StrCat("--function: ", target.status().message()));
     }
-    targets.push_back({text.substr(0, equals), text.substr(equals + 1)});
+    targets.push_back(*std::move(target));
   }
   constexpr int kOwnThreads = 4;
   const absl::Status threads = CheckThreads(GrpcThreads() + kOwnThreads);

@@ -187,12 +187,8 @@ absl::Status SetAnnotations(const Texts& given, RenderFlags* flags) {
 
 Set Time(const char* name, absl::Duration RenderFlags::*field) {
   return [name, field](const Texts& given, RenderFlags* flags) {
-    const auto duration = ParseGoDuration(given.back());
-    if (!duration.ok() || *duration <= absl::ZeroDuration()) {
-      return Refused(name, absl::StrCat("expected ", kDurationForm,
-                                        ", above 0, but got \"",
-                                        Printable(given.back()), "\""));
-    }
+    const auto duration = ParsePositiveGoDuration(given.back());
+    if (!duration.ok()) return Refused(name, duration.status().message());
     flags->*field = *duration;
     return absl::OkStatus();
   };

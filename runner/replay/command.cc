@@ -151,14 +151,7 @@ int ReplayMain(int argc, char** argv,
                const insight::whatif::SettingsReader& settings) {
   ReplayFlags flags;
   CommandLine line = MakeReplayLine(&flags);
-  const CommandLine::Outcome outcome = line.Parse(argc, argv);
-  if (outcome == CommandLine::Outcome::kHelp) {
-    return PrintResult("fncache replay", ReplayHelp());
-  }
-  if (outcome == CommandLine::Outcome::kError) {
-    return Fail(kBadUsage,
-                absl::StrCat(line.error(), "; see fncache replay --help"));
-  }
+  if (const auto code = line.ParseForMain(argc, argv)) return *code;
   const std::string wrong = Contradiction(flags);
   if (!wrong.empty()) return Fail(kBadUsage, wrong);
   if (flags.info) return TellInfo(flags);

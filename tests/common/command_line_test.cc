@@ -397,9 +397,9 @@ TEST(CommandLineForMainTest, PrintsAndReturnsTheExitCode) {
               StartsWith("Fills a directory.\n\nUsage: fill [flags]\n"));
 
   ::testing::internal::CaptureStderr();
-  EXPECT_EQ(line.ParseForMain(1, good), 106);
+  EXPECT_EQ(line.ParseForMain(1, good), 2);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "--dir is required\nRun with --help for more information.\n");
+            "fill: --dir is required; see fill --help\n");
 }
 
 TEST(CommandLineDeathTest, ADefinitionThatCannotBeEndsTheProcess) {
