@@ -310,20 +310,27 @@ bool YamlNodes::ParseFlowPair(YamlNode* list) {
   return ParseFlowValue(Type::kFlowListEnd, map);
 }
 
+// Skips the comma before an entry that is not the first. The token is the
+// entry's first one, or `end`; null: a fault.
+const YamlToken* YamlNodes::NextFlowEntry(Type end, absl::string_view problem,
+                                          bool first, const YamlMark& start) {
+  const YamlToken* const token = scanner_.Peek();
+  if (token == nullptr || token->type == end || first) return token;
+  if (token->type != Type::kFlowEntry) {
+    Fail(problem, token->start, start);
+    return nullptr;
+  }
+  scanner_.Skip();
+  return scanner_.Peek();
+}
+
 bool YamlNodes::ParseFlowList(YamlNode* list) {
   const YamlMark start = scanner_.Peek()->start;
   scanner_.Skip();
   for (bool first = true;; first = false) {
-    const YamlToken* token = scanner_.Peek();
+    const YamlToken* const token = NextFlowEntry(
+        Type::kFlowListEnd, "did not find expected ',' or ']'", first, start);
     if (token == nullptr) return false;
-    if (token->type != Type::kFlowListEnd && !first) {
-      if (token->type != Type::kFlowEntry) {
-        return Fail("did not find expected ',' or ']'", token->start, start);
-      }
-      scanner_.Skip();
-      token = scanner_.Peek();
-      if (token == nullptr) return false;
-    }
     if (token->type == Type::kFlowListEnd) {
       scanner_.Skip();
       return true;
@@ -339,16 +346,9 @@ bool YamlNodes::ParseFlowMap(YamlNode* map) {
   const YamlMark start = scanner_.Peek()->start;
   scanner_.Skip();
   for (bool first = true;; first = false) {
-    const YamlToken* token = scanner_.Peek();
+    const YamlToken* const token = NextFlowEntry(
+        Type::kFlowMapEnd, "did not find expected ',' or '}'", first, start);
     if (token == nullptr) return false;
-    if (token->type != Type::kFlowMapEnd && !first) {
-      if (token->type != Type::kFlowEntry) {
-        return Fail("did not find expected ',' or '}'", token->start, start);
-      }
-      scanner_.Skip();
-      token = scanner_.Peek();
-      if (token == nullptr) return false;
-    }
     if (token->type == Type::kFlowMapEnd) {
       scanner_.Skip();
       return true;

@@ -60,6 +60,8 @@ class YamlNodes {
   bool ParseBlockList(YamlNode* list);
   bool ParseIndentlessList(YamlNode* list);
   bool ParseBlockMap(YamlNode* map);
+  const YamlToken* NextFlowEntry(Type end, absl::string_view problem,
+                                 bool first, const YamlMark& start);
   bool ParseFlowList(YamlNode* list);
   bool ParseFlowMap(YamlNode* map);
   bool ParseFlowPair(YamlNode* list);

@@ -164,6 +164,22 @@ bool YamlScanner::ScanEscape(const YamlMark& start, std::string* value) {
   return true;
 }
 
+// Takes a blank or a line break between two words of a scalar.
+void YamlScanner::TakeSpace(bool* at_line_start, std::string* blanks,
+                            std::string* leading, std::string* trailing) {
+  if (IsBlank() && *at_line_start) {
+    Advance();
+  } else if (IsBlank()) {
+    Take(blanks);
+  } else if (*at_line_start) {
+    TakeLine(trailing);
+  } else {
+    blanks->clear();
+    TakeLine(leading);
+    *at_line_start = true;
+  }
+}
+
 bool YamlScanner::FetchQuoted(char quote) {
   if (!SaveSimpleKey()) return false;
   key_allowed_ = false;
@@ -196,19 +212,7 @@ bool YamlScanner::FetchQuoted(char quote) {
     }
     if (At() == quote) break;
     while (IsBlank() || IsBreak()) {
-      if (IsBlank()) {
-        if (at_line_start) {
-          Advance();
-        } else {
-          Take(&blanks);
-        }
-      } else if (at_line_start) {
-        TakeLine(&trailing);
-      } else {
-        blanks.clear();
-        TakeLine(&leading);
-        at_line_start = true;
-      }
+      TakeSpace(&at_line_start, &blanks, &leading, &trailing);
     }
     if (at_line_start) {
       Fold(&leading, &trailing, &value);
@@ -255,22 +259,10 @@ bool YamlScanner::FetchPlain() {
     }
     if (!IsBlank() && !IsBreak()) break;
     while (IsBlank() || IsBreak()) {
-      if (IsBlank()) {
-        if (at_line_start && mark_.column < indent && At() == '\t') {
-          return Fail("found a tab character that violates indentation", start);
-        }
-        if (at_line_start) {
-          Advance();
-        } else {
-          Take(&blanks);
-        }
-      } else if (at_line_start) {
-        TakeLine(&trailing);
-      } else {
-        blanks.clear();
-        TakeLine(&leading);
-        at_line_start = true;
+      if (at_line_start && mark_.column < indent && At() == '\t') {
+        return Fail("found a tab character that violates indentation", start);
       }
+      TakeSpace(&at_line_start, &blanks, &leading, &trailing);
     }
     if (block && mark_.column < indent) break;
   }

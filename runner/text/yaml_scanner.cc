@@ -116,7 +116,7 @@ bool YamlScanner::FetchNext() {
     case '}':
       return FetchFlowEnd(Type::kFlowMapEnd);
     case ',':
-      return FetchFlowEntry();
+      return FetchIndicator(Type::kFlowEntry, /*key_allowed=*/true);
     case '*':
       return FetchAnchor(Type::kAlias);
     case '&':
@@ -273,50 +273,35 @@ bool YamlScanner::FetchFlowEnd(Type type) {
   return true;
 }
 
-bool YamlScanner::FetchFlowEntry() {
+// Fetches an indicator of one character that ends a simple key.
+bool YamlScanner::FetchIndicator(Type type, bool key_allowed) {
   if (!DropSimpleKey()) return false;
-  key_allowed_ = true;
-  Push(Type::kFlowEntry, mark_);
+  key_allowed_ = key_allowed;
+  Push(type, mark_);
   Advance();
   return true;
+}
+
+// Opens a block collection at an indicator, if it is the first in one.
+bool YamlScanner::OpenBlock(Type collection, absl::string_view not_allowed) {
+  if (keys_.size() > 1) return true;
+  if (!key_allowed_) return Fail(not_allowed, mark_);
+  return Roll(mark_.column, absl::nullopt, collection, mark_);
 }
 
 bool YamlScanner::FetchBlockEntry() {
-  if (keys_.size() == 1) {
-    if (!key_allowed_) {
-      return Fail("block sequence entries are not allowed in this context",
-                  mark_);
-    }
-    if (!Roll(mark_.column, absl::nullopt, Type::kBlockListStart, mark_)) {
-      return false;
-    }
-  }
-  if (!DropSimpleKey()) return false;
-  key_allowed_ = true;
-  Push(Type::kBlockEntry, mark_);
-  Advance();
-  return true;
+  return OpenBlock(Type::kBlockListStart,
+                   "block sequence entries are not allowed in this context") &&
+         FetchIndicator(Type::kBlockEntry, /*key_allowed=*/true);
 }
 
 bool YamlScanner::FetchKey() {
-  const bool block = keys_.size() == 1;
-  if (block) {
-    if (!key_allowed_) {
-      return Fail("mapping keys are not allowed in this context", mark_);
-    }
-    if (!Roll(mark_.column, absl::nullopt, Type::kBlockMapStart, mark_)) {
-      return false;
-    }
-  }
-  if (!DropSimpleKey()) return false;
-  key_allowed_ = block;
-  Push(Type::kKey, mark_);
-  Advance();
-  return true;
+  return OpenBlock(Type::kBlockMapStart,
+                   "mapping keys are not allowed in this context") &&
+         FetchIndicator(Type::kKey, /*key_allowed=*/keys_.size() == 1);
 }
 
 bool YamlScanner::FetchValue() {
-  const bool block = keys_.size() == 1;
   SimpleKey* const key = &keys_.back();
   bool possible = false;
   if (!IsPossible(key, &possible)) return false;
@@ -328,15 +313,11 @@ bool YamlScanner::FetchValue() {
     key->possible = false;
     key_allowed_ = false;
   } else {
-    if (block) {
-      if (!key_allowed_) {
-        return Fail("mapping values are not allowed in this context", mark_);
-      }
-      if (!Roll(mark_.column, absl::nullopt, Type::kBlockMapStart, mark_)) {
-        return false;
-      }
+    if (!OpenBlock(Type::kBlockMapStart,
+                   "mapping values are not allowed in this context")) {
+      return false;
     }
-    key_allowed_ = block;
+    key_allowed_ = keys_.size() == 1;
   }
   Push(Type::kValue, mark_);
   Advance();

@@ -151,13 +151,16 @@ class YamlScanner {
   bool FetchDocumentMarker(Type type);
   bool FetchFlowStart(Type type);
   bool FetchFlowEnd(Type type);
-  bool FetchFlowEntry();
+  bool FetchIndicator(Type type, bool key_allowed);
+  bool OpenBlock(Type collection, absl::string_view not_allowed);
   bool FetchBlockEntry();
   bool FetchKey();
   bool FetchValue();
   bool FetchAnchor(Type type);
   bool FetchTag();
   bool FetchBlockScalar(bool literal);
+  void TakeSpace(bool* at_line_start, std::string* blanks, std::string* leading,
+                 std::string* trailing);
   bool FetchQuoted(char quote);
   bool FetchPlain();
 
