@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// HttpGet: asks an HTTP server on the loopback address for a page, as simply as
-// that can be done, and without a library that would mend what is wrong.
+// HttpGet: asks an HTTP server for a page, as simply as that can be done, and
+// without a library that would repair mistakes.
 #ifndef FNCACHE_TESTS_COMMON_HTTP_GET_H_
 #define FNCACHE_TESTS_COMMON_HTTP_GET_H_
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,17 +14,22 @@
 
 namespace fncache::testing {
 
-// The whole answer, head and body; empty if there is none.
-inline std::string HttpGet(int port, const std::string& path) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+// The whole answer of HOST:PORT, head and body; empty if there is none.
+inline std::string WholeHttpGet(const std::string& address,
+                                const std::string& path) {
+  const size_t colon = address.rfind(':');
+  addrinfo* to = nullptr;
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
   std::string out;
+  if (getaddrinfo(address.substr(0, colon).c_str(),
+                  address.substr(colon + 1).c_str(), &hints, &to) != 0) {
+    return out;
+  }
+  const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const std::string request =
       absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n\r\n");
-  if (connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0 &&
+  if (connect(fd, to->ai_addr, to->ai_addrlen) == 0 &&
       send(fd, request.data(), request.size(), MSG_NOSIGNAL) > 0) {
     char buffer[16384];
     for (ssize_t n; (n = recv(fd, buffer, sizeof buffer, 0)) > 0;) {
@@ -33,7 +37,12 @@ inline std::string HttpGet(int port, const std::string& path) {
     }
   }
   close(fd);
+  freeaddrinfo(to);
   return out;
+}
+
+inline std::string HttpGet(int port, const std::string& path) {
+  return WholeHttpGet(absl::StrCat("127.0.0.1:", port), path);
 }
 
 }  // namespace fncache::testing

@@ -2,10 +2,8 @@
 #include "tests/integration/process.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "tests/common/http_get.h"
 #include "tests/integration/environment.h"
 
 namespace fncache::testing {
@@ -227,30 +226,7 @@ std::string Process::Stderr() const {
 std::string HttpGet(const std::string& address, const std::string& path,
                     int* status) {
   if (status != nullptr) *status = 0;
-  const size_t colon = address.rfind(':');
-  addrinfo* found = nullptr;
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  if (getaddrinfo(address.substr(0, colon).c_str(),
-                  address.substr(colon + 1).c_str(), &hints, &found) != 0) {
-    return "";
-  }
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  std::string answer;
-  if (connect(fd, found->ai_addr, found->ai_addrlen) == 0) {
-    const std::string request =
-        absl::StrCat("GET ", path, " HTTP/1.0\r\nHost: test\r\n\r\n");
-    if (write(fd, request.data(), request.size()) ==
-        static_cast<ssize_t>(request.size())) {
-      char buffer[4096];
-      ssize_t n = 0;
-      while ((n = read(fd, buffer, sizeof buffer)) > 0) {
-        answer.append(buffer, n);
-      }
-    }
-  }
-  close(fd);
-  freeaddrinfo(found);
+  const std::string answer = WholeHttpGet(address, path);
   int code = 0;
   if (answer.size() > 12 && absl::SimpleAtoi(answer.substr(9, 3), &code) &&
       status != nullptr) {
