@@ -11,6 +11,7 @@
 #include "absl/base/internal/endian.h"
 #include "absl/strings/string_view.h"
 #include "bench/random.h"
+#include "cache/wire/wire.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/struct.pb.h"
@@ -60,13 +61,9 @@ class Writer {
   }
 
   void Varint(uint64_t value) {
-    char bytes[10];
-    size_t n = 0;
-    for (; value > 0x7f; value >>= 7) {
-      bytes[n++] = static_cast<char>(value | 0x80);
-    }
-    bytes[n++] = static_cast<char>(value);
-    Raw({bytes, n});
+    std::string bytes;
+    cache::wire::AppendVarint(&bytes, value);
+    Raw(bytes);
   }
 
   // Writes length and tag of what was written since `end` was the start.

@@ -44,19 +44,6 @@ struct Meta {
   std::string unknown;
 };
 
-// Calls `on_field(tag, cursor)` for each field of a message; it reads the field
-// and returns true, or returns false for it to be skipped. On a known field it
-// must move the cursor. False if the bytes are malformed.
-template <typename OnField>
-bool ForEachField(absl::string_view message, OnField on_field) {
-  wire::Cursor in(message);
-  while (!in.done()) {
-    uint32_t tag;
-    if (!in.ReadTag(&tag) || !on_field(tag, &in)) return false;
-  }
-  return true;
-}
-
 bool Skip(uint32_t tag, wire::Cursor* in) {
   return in->Skip(tag, wire::kMaxDepth);
 }
@@ -72,7 +59,7 @@ bool ReadTtl(absl::string_view bytes, Meta* meta) {
   meta->has_ttl = true;
   meta->ttl_bytes.append(bytes.data(), bytes.size());
   const char* start = bytes.data();
-  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+  return wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     uint64_t value;
     bool ok;
     if (tag == kSeconds) {
@@ -91,7 +78,7 @@ bool ReadTtl(absl::string_view bytes, Meta* meta) {
 
 bool ReadMeta(absl::string_view bytes, Meta* meta) {
   const char* start = bytes.data();
-  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+  return wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     absl::string_view ttl;
     bool ok;
     if (tag == kMetaTag) {
@@ -108,19 +95,20 @@ bool ReadMeta(absl::string_view bytes, Meta* meta) {
 
 bool ReadResult(absl::string_view bytes, bool* fatal) {
   int32_t severity = 0;
-  const bool ok = ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
-    if (tag != kSeverity) return Skip(tag, in);
-    uint64_t value;
-    if (!in->ReadVarint(&value)) return false;
-    severity = static_cast<int32_t>(value);
-    return true;
-  });
+  const bool ok =
+      wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+        if (tag != kSeverity) return Skip(tag, in);
+        uint64_t value;
+        if (!in->ReadVarint(&value)) return false;
+        severity = static_cast<int32_t>(value);
+        return true;
+      });
   *fatal |= severity == kFatal;
   return ok;
 }
 
 bool ReadResource(absl::string_view bytes, bool* secrets) {
-  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+  return wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     *secrets |= tag == kConnectionDetails;
     return Skip(tag, in);
   });
@@ -139,11 +127,11 @@ bool ReadDesired(absl::string_view bytes, bool* secrets) {
     return ReadResource(value, secrets);
   };
   const auto entry = [&](absl::string_view map_entry) {
-    return ForEachField(map_entry, [&](uint32_t tag, wire::Cursor* in) {
+    return wire::ForEachField(map_entry, [&](uint32_t tag, wire::Cursor* in) {
       return ReadIf(kMapValue, tag, in, resource);
     });
   };
-  return ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+  return wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
     if (*secrets) return Skip(tag, in);
     if (tag == kComposite) return ReadIf(kComposite, tag, in, resource);
     return ReadIf(kResources, tag, in, entry);
@@ -207,25 +195,26 @@ absl::StatusOr<ResponseView> ReadResponse(absl::string_view bytes) {
   Meta meta;
   Body body(&view.body);
   const char* start = bytes.data();
-  const bool ok = ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
-    absl::string_view field;
-    bool read;
-    if (tag == kMeta) {
-      read = in->ReadBytes(&field) && ReadMeta(field, &meta);
-      start = in->position();
-      return read;
-    }
-    if (tag == kDesired) {
-      read = in->ReadBytes(&field) && ReadDesired(field, &facts.secrets);
-    } else if (tag == kResults) {
-      read = in->ReadBytes(&field) && ReadResult(field, &facts.fatal);
-    } else {
-      read = Skip(tag, in);
-    }
-    body.Add(start, in->position());
-    start = in->position();
-    return read;
-  });
+  const bool ok =
+      wire::ForEachField(bytes, [&](uint32_t tag, wire::Cursor* in) {
+        absl::string_view field;
+        bool read;
+        if (tag == kMeta) {
+          read = in->ReadBytes(&field) && ReadMeta(field, &meta);
+          start = in->position();
+          return read;
+        }
+        if (tag == kDesired) {
+          read = in->ReadBytes(&field) && ReadDesired(field, &facts.secrets);
+        } else if (tag == kResults) {
+          read = in->ReadBytes(&field) && ReadResult(field, &facts.fatal);
+        } else {
+          read = Skip(tag, in);
+        }
+        body.Add(start, in->position());
+        start = in->position();
+        return read;
+      });
   if (!ok) return absl::InvalidArgumentError("not a RunFunctionResponse");
   TakeMeta(std::move(meta), &view);
   return view;

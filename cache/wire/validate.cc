@@ -36,20 +36,16 @@ bool ValidateElement(const FieldType& field, Cursor* in, int depth) {
 
 bool ValidateMapEntry(const FieldType& map, absl::string_view bytes,
                       int depth) {
-  Cursor in(bytes);
-  while (!in.done()) {
-    uint32_t tag;
-    if (!in.ReadTag(&tag)) return false;
+  return ForEachField(bytes, [&](uint32_t tag, Cursor* in) {
     if (tag == MakeTag(1, WireType::kBytes)) {
       absl::string_view key;
-      if (!in.ReadBytes(&key) || !IsUtf8(key)) return false;
-    } else if (tag == MakeTag(2, map.wire_type())) {
-      if (!ValidateElement(map, &in, depth)) return false;
-    } else if (!in.Skip(tag, depth)) {
-      return false;
+      return in->ReadBytes(&key) && IsUtf8(key);
     }
-  }
-  return true;
+    if (tag == MakeTag(2, map.wire_type())) {
+      return ValidateElement(map, in, depth);
+    }
+    return in->Skip(tag, depth);
+  });
 }
 
 bool ValidatePackedVarints(absl::string_view bytes) {

@@ -184,6 +184,18 @@ class Cursor {
   const char* end_;
 };
 
+// Calls on_field(tag, cursor) for each field of a message, which reads or skips
+// the field. False if it returns false, or if a tag is malformed.
+template <typename OnField>
+bool ForEachField(absl::string_view message, OnField on_field) {
+  Cursor in(message);
+  while (!in.done()) {
+    uint32_t tag;
+    if (!in.ReadTag(&tag) || !on_field(tag, &in)) return false;
+  }
+  return true;
+}
+
 // How many bytes the shortest varint of `value` takes.
 inline int VarintSize(uint64_t value) {
   int size = 1;

@@ -201,18 +201,16 @@ bool NextField(SlicedCursor* cursor, uint32_t* number, uint64_t* size) {
 bool LastField(absl::string_view bytes, uint32_t number,
                absl::string_view* found) {
   bool any = false;
-  wire::Cursor cursor(bytes);
-  while (!cursor.done()) {
-    uint32_t tag;
-    if (!cursor.ReadTag(&tag)) return false;
-    if (tag == wire::MakeTag(number, wire::WireType::kBytes)) {
-      if (!cursor.ReadBytes(found)) return false;
-      any = true;
-    } else if (!cursor.Skip(tag, wire::kMaxDepth)) {
-      return false;
-    }
-  }
-  return any;
+  const uint32_t wanted = wire::MakeTag(number, wire::WireType::kBytes);
+  return wire::ForEachField(bytes,
+                            [&](uint32_t tag, wire::Cursor* in) {
+                              if (tag != wanted) {
+                                return in->Skip(tag, wire::kMaxDepth);
+                              }
+                              any = true;
+                              return in->ReadBytes(found);
+                            }) &&
+         any;
 }
 
 // A map's entry as encoders write it, the key before the value.
@@ -231,23 +229,19 @@ bool TakeEntry(absl::string_view entry, absl::string_view* key,
 // a key counts.
 template <typename Each>
 bool ForEachField(absl::string_view fields, Each each) {
-  wire::Cursor cursor(fields);
-  while (!cursor.done()) {
-    uint32_t tag;
-    if (!cursor.ReadTag(&tag)) return false;
+  return wire::ForEachField(fields, [&](uint32_t tag, wire::Cursor* in) {
     if (tag != wire::MakeTag(1, wire::WireType::kBytes)) {
-      if (!cursor.Skip(tag, wire::kMaxDepth)) return false;
-      continue;
+      return in->Skip(tag, wire::kMaxDepth);
     }
     absl::string_view entry, key, value;
-    if (!cursor.ReadBytes(&entry)) return false;
+    if (!in->ReadBytes(&entry)) return false;
     if (!TakeEntry(entry, &key, &value)) {
       LastField(entry, 1, &key);
       LastField(entry, 2, &value);
     }
     each(key, value);
-  }
-  return true;
+    return true;
+  });
 }
 
 void TakeText(absl::string_view value, std::string* text) {
