@@ -110,14 +110,8 @@ class Adviser {
             "\"; there are: ", absl::StrJoin(known, ", ")));
       }
     }
-    client::FunctionClientOptions options;
-    options.functions = options_.targets;
-    options.tls_dir = options_.tls_dir;
-    options.metadata = [] {
-      return std::vector<std::pair<std::string, std::string>>{
-          {"cache-control", "no-store"}};
-    };
-    auto client = client::FunctionClient::Create(std::move(options));
+    auto client = client::FunctionClient::CreateUncached(options_.targets,
+                                                         options_.tls_dir);
     if (!client.ok()) return client.status();
     client_ = *std::move(client);
     return absl::OkStatus();

@@ -425,6 +425,18 @@ absl::StatusOr<FunctionTarget> ParseFunctionTarget(absl::string_view text) {
                         std::string(text.substr(equals + 1))};
 }
 
+absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::CreateUncached(
+    std::vector<FunctionTarget> functions, std::string tls_dir) {
+  FunctionClientOptions options;
+  options.functions = std::move(functions);
+  options.tls_dir = std::move(tls_dir);
+  options.metadata = [] {
+    return std::vector<std::pair<std::string, std::string>>{
+        {"cache-control", "no-store"}};
+  };
+  return Create(std::move(options));
+}
+
 absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::Create(
     FunctionClientOptions options) {
   if (options.threads < 1) {

@@ -69,6 +69,9 @@ class FunctionClient : public FunctionCaller {
   // function that no step names is never contacted.
   static absl::StatusOr<std::unique_ptr<FunctionClient>> Create(
       FunctionClientOptions options);
+  // The same for calls that no cache may answer (cache-control: no-store).
+  static absl::StatusOr<std::unique_ptr<FunctionClient>> CreateUncached(
+      std::vector<FunctionTarget> functions, std::string tls_dir);
   ~FunctionClient() override;
 
   // Ends every call in progress, and every later one at once, as CANCELLED.

@@ -20,7 +20,6 @@
 #include "runner/load/real_scheduler.h"
 #include "runner/load/verdict.h"
 #include "runner/render/context_steps.h"
-#include "runner/text/json.h"
 
 namespace fncache::runner::load {
 namespace {
@@ -30,15 +29,7 @@ namespace trace = insight::trace;
 std::vector<engine::EngineInput> Templates(const render::RenderInputs& inputs) {
   std::vector<engine::EngineInput> all;
   for (const render::CompositeToRender& composite : inputs.composites) {
-    engine::EngineInput input;
-    input.composite = text::ToStruct(*composite.object);
-    input.composition = inputs.composition;
-    input.observed = composite.observed;
-    input.required = inputs.required;
-    input.credentials = inputs.credentials;
-    input.schemas = inputs.schemas;
-    input.definition = inputs.definition;
-    all.push_back(std::move(input));
+    all.push_back(render::InputOf(inputs, composite));
   }
   return all;
 }

@@ -172,14 +172,8 @@ class Session {
 
  private:
   absl::Status Connect(std::vector<client::FunctionTarget> targets) {
-    client::FunctionClientOptions options;
-    options.functions = std::move(targets);
-    options.tls_dir = flags_.tls_dir;
-    options.metadata = [] {
-      return std::vector<std::pair<std::string, std::string>>{
-          {"cache-control", "no-store"}};
-    };
-    auto client = client::FunctionClient::Create(std::move(options));
+    auto client = client::FunctionClient::CreateUncached(std::move(targets),
+                                                         flags_.tls_dir);
     if (!client.ok()) return client.status();
     client_ = *std::move(client);
     return absl::OkStatus();

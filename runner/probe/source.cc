@@ -21,7 +21,6 @@
 #include "runner/render/context_steps.h"
 #include "runner/render/input_file.h"
 #include "runner/text/deterministic_bytes.h"
-#include "runner/text/json.h"
 
 namespace fncache::runner::probe {
 namespace {
@@ -261,15 +260,9 @@ absl::StatusOr<Source> MakeRequest(const render::RenderFlags& flags,
   engine::Composition composition = *inputs.composition;
   composition.steps.resize(static_cast<size_t>(step) + 1);
   const std::string name = composition.steps.back().name;
-  engine::EngineInput input;
-  input.composite = text::ToStruct(*composite.object);
+  engine::EngineInput input = render::InputOf(inputs, composite);
   input.composition =
       std::make_shared<const engine::Composition>(std::move(composition));
-  input.observed = composite.observed;
-  input.required = inputs.required;
-  input.credentials = inputs.credentials;
-  input.schemas = inputs.schemas;
-  input.definition = inputs.definition;
   engine::EngineOptions options;
   options.capabilities = flags.capabilities;
   options.deadline = absl::Now() + flags.timeout;

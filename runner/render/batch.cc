@@ -71,19 +71,6 @@ class Results {
   int failed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-engine::EngineInput InputOf(const RenderInputs& inputs,
-                            const CompositeToRender& composite) {
-  engine::EngineInput input;
-  input.composite = text::ToStruct(*composite.object);
-  input.composition = inputs.composition;
-  input.observed = composite.observed;
-  input.required = inputs.required;
-  input.credentials = inputs.credentials;
-  input.schemas = inputs.schemas;
-  input.definition = inputs.definition;
-  return input;
-}
-
 }  // namespace
 
 std::vector<Rendered> RenderAll(const RenderInputs& inputs,

@@ -319,4 +319,17 @@ absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags) {
   return inputs;
 }
 
+engine::EngineInput InputOf(const RenderInputs& inputs,
+                            const CompositeToRender& composite) {
+  engine::EngineInput input;
+  input.composite = text::ToStruct(*composite.object);
+  input.composition = inputs.composition;
+  input.observed = composite.observed;
+  input.required = inputs.required;
+  input.credentials = inputs.credentials;
+  input.schemas = inputs.schemas;
+  input.definition = inputs.definition;
+  return input;
+}
+
 }  // namespace fncache::runner::render

@@ -49,6 +49,10 @@ struct RenderInputs {
 // The error's message is the text behind `crossplane: error: `.
 absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags);
 
+// What one pipeline runs on.
+engine::EngineInput InputOf(const RenderInputs& inputs,
+                            const CompositeToRender& composite);
+
 // Whether of several composites `composite` is the one that `observed` belongs
 // to: its controller reference names it, or without one its label
 // crossplane.io/composite; what has neither belongs to all.
