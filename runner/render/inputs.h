@@ -49,7 +49,7 @@ struct RenderInputs {
 // The error's message is the text behind `crossplane: error: `.
 absl::StatusOr<RenderInputs> LoadRenderInputs(const RenderFlags& flags);
 
-// What one pipeline runs on.
+// The input of the pipeline for one composite.
 engine::EngineInput InputOf(const RenderInputs& inputs,
                             const CompositeToRender& composite);
 
