@@ -18,7 +18,6 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "cache/store/entry.h"
 
 namespace fncache::cache {
 

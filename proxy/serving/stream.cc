@@ -283,10 +283,12 @@ void ForwardedCall::Connect() {
 
 void ForwardedCall::OnConnection(http2::Connection& connection) {
   if (call_ == nullptr) return;  // it ends with this event-loop iteration
-  function_ =
-      connection.Open(transport::RequestFields(
-                          call_->fields(), call_->deadline(), upstream_->tls()),
-                      /*end=*/false, this);
+  function_ = connection.Open(
+      transport::RequestFields(
+          call_->fields(),
+          call_->deadline().UpstreamTimeout(transport::Deadline::Now()),
+          upstream_->tls()),
+      /*end=*/false, this);
   for (const http2::Slice& piece : start_.pieces()) function_->Send(piece);
   up_.Passed(call_->stream(), *function_);
   if (half_closed_) function_->EndWith(call_->stream().trailers());

@@ -34,7 +34,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "cache/observer.h"
-#include "cache/store/entry.h"
 #include "cache/store/store.h"
 #include "common/handshake_failure.h"
 #include "common/method.h"

@@ -19,24 +19,7 @@
 namespace fncache::proxy::transport {
 namespace {
 
-constexpr size_t kMostDigits = 8;
-constexpr int64_t kMostNumber = 99'999'999;
 constexpr int kMostCode = 16;  // UNAUTHENTICATED
-
-struct Unit {
-  char letter;
-  absl::Duration duration;
-};
-
-const std::array<Unit, 6>& Units() {
-  static const std::array<Unit, 6> units = {{{'n', absl::Nanoseconds(1)},
-                                             {'u', absl::Microseconds(1)},
-                                             {'m', absl::Milliseconds(1)},
-                                             {'S', absl::Seconds(1)},
-                                             {'M', absl::Minutes(1)},
-                                             {'H', absl::Hours(1)}}};
-  return units;
-}
 
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -89,37 +72,6 @@ constexpr size_t kInputATime = 4 << 10;
 constexpr size_t kUsualRatio = 32;
 
 }  // namespace
-
-absl::optional<absl::Duration> ParseTimeout(absl::string_view text) {
-  if (text.size() < 2 || text.size() > kMostDigits + 1) return absl::nullopt;
-  const absl::string_view digits = text.substr(0, text.size() - 1);
-  uint64_t number = 0;
-  for (const char c : digits) {
-    if (!absl::ascii_isdigit(static_cast<unsigned char>(c))) {
-      return absl::nullopt;
-    }
-    number = number * 10 + static_cast<uint64_t>(c - '0');
-  }
-  for (const Unit& unit : Units()) {
-    if (text.back() == unit.letter) {
-      return static_cast<int64_t>(number) * unit.duration;
-    }
-  }
-  return absl::nullopt;
-}
-
-std::string FormatTimeout(absl::Duration timeout) {
-  timeout = std::max(timeout, absl::Nanoseconds(1));
-  for (const Unit& unit : Units()) {
-    absl::Duration rest;
-    const int64_t whole = absl::IDivDuration(timeout, unit.duration, &rest);
-    // An overflow gives the largest integer, which needs a larger unit, too.
-    if (whole >= kMostNumber) continue;
-    const int64_t number = rest > absl::ZeroDuration() ? whole + 1 : whole;
-    return absl::StrCat(number, std::string(1, unit.letter));
-  }
-  return "99999999H";
-}
 
 std::string EncodeStatusText(absl::string_view text) {
   static constexpr char kHex[] = "0123456789ABCDEF";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gRPC's encoding in HTTP/2 fields (time-outs, statuses and their text), and
+// gRPC's encoding in HTTP/2 fields (statuses and their text), and
 // the decompression of messages.
 //
 // Sources: "gRPC over HTTP2" (doc/PROTOCOL-HTTP2.md in gRPC's repository) and
@@ -22,11 +22,6 @@
 #include "http2/slice.h"
 
 namespace fncache::proxy::transport {
-
-// grpc-timeout: up to eight digits and a unit. Nothing if it is malformed.
-absl::optional<absl::Duration> ParseTimeout(absl::string_view text);
-// Rounds up, by less than a thousandth of the duration.
-std::string FormatTimeout(absl::Duration timeout);
 
 // grpc-message: percent-encoded UTF-8.
 std::string EncodeStatusText(absl::string_view text);

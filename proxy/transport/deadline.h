@@ -15,8 +15,14 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 
 namespace fncache::proxy::transport {
+
+// grpc-timeout: up to eight digits and a unit. Nothing if it is malformed.
+absl::optional<absl::Duration> ParseTimeout(absl::string_view text);
+// Rounds up, by less than a thousandth of the duration.
+std::string FormatTimeout(absl::Duration timeout);
 
 class Deadline {
  public:
@@ -54,8 +60,6 @@ class Deadline {
   // The grpc-timeout for the function. Empty if the fields of the caller pass
   // as they came: there is no deadline, or the caller's came just now.
   std::string UpstreamTimeout(absl::Time now) const;
-  // The function gets this deadline even if its caller gave none.
-  bool own() const { return start_ == absl::InfinitePast(); }
 
  private:
   Deadline(absl::Time start, absl::Time end) : start_(start), end_(end) {}

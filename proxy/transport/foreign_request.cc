@@ -4,10 +4,14 @@
 #include "absl/strings/string_view.h"
 #include "http2/fields.h"
 #include "http2/slice.h"
-#include "proxy/transport/metadata.h"
 
 namespace fncache::proxy::transport {
 namespace {
+
+// Response body for a peer that speaks another protocol.
+constexpr absl::string_view kNoGrpc =
+    "This is fncache, a proxy for composition functions: it serves gRPC over "
+    "HTTP/2 only.\n";
 
 // Answers requests that are not gRPC calls, with this status. It waits until a
 // request is complete, so that an HTTP/2 error in it is found first. It has no

@@ -8,7 +8,7 @@
 #include "common/listen_failure.h"
 #include "http2/changeable.h"
 #include "http2/target.h"
-#include "proxy/transport/metadata.h"
+#include "proxy/transport/foreign_request.h"
 #include "proxy/transport/tls.h"
 
 namespace fncache::proxy::transport {

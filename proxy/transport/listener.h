@@ -19,11 +19,11 @@
 #include "absl/types/optional.h"
 #include "http2/server.h"
 #include "proxy/transport/incoming_call.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::transport {
 
+class Inflight;
 class ServerTls;
 
 // Limits that may change while a listener accepts calls.

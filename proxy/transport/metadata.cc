@@ -41,9 +41,8 @@ bool HasLoop(const http2::Fields& fields) {
 }
 
 http2::Fields RequestFields(const http2::Fields& fields,
-                            const Deadline& deadline, bool tls) {
+                            absl::string_view timeout, bool tls) {
   http2::Fields out;
-  const std::string timeout = deadline.UpstreamTimeout(Deadline::Now());
   for (const http2::Field field : fields) {
     if (field.name == ":scheme") {
       out.Add(field.name, tls ? "https" : "http");
@@ -53,7 +52,7 @@ http2::Fields RequestFields(const http2::Fields& fields,
       out.Add(field);
     }
   }
-  if (deadline.own() && !timeout.empty() && !fields.Has(kTimeout)) {
+  if (!timeout.empty() && !fields.Has(kTimeout)) {
     out.Add(kTimeout, timeout);
   }
   out.Add(kLoop, Token());

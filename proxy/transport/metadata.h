@@ -10,31 +10,16 @@
 
 #include "absl/strings/string_view.h"
 #include "http2/fields.h"
-#include "proxy/transport/deadline.h"
 
 namespace fncache::proxy::transport {
-
-// Response body for a peer that speaks another protocol.
-inline constexpr absl::string_view kNoGrpc =
-    "This is fncache, a proxy for composition functions: it serves gRPC over "
-    "HTTP/2 only.\n";
-inline constexpr char kHttp1Answer[] =
-    "HTTP/1.1 426 Upgrade Required\r\n"
-    "Upgrade: h2c\r\n"
-    "Connection: Upgrade, close\r\n"
-    "Content-Type: text/plain; charset=utf-8\r\n"
-    "Content-Length: 85\r\n"
-    "\r\n"
-    "This is fncache, a proxy for composition functions: it serves gRPC over "
-    "HTTP/2 only.\n";
 
 // True if the call has passed this process before.
 bool HasLoop(const http2::Fields& fields);
 
 // The header block for the function, made from the fields of the caller. Its
-// grpc-timeout is the time until `deadline`.
+// grpc-timeout is `timeout` (Deadline::UpstreamTimeout). Empty: the caller's.
 http2::Fields RequestFields(const http2::Fields& fields,
-                            const Deadline& deadline, bool tls);
+                            absl::string_view timeout, bool tls);
 
 }  // namespace fncache::proxy::transport
 

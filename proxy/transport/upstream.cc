@@ -197,7 +197,9 @@ std::shared_ptr<UnaryCall> UnaryCall::Start(Upstream* upstream,
 
 void UnaryCall::Begin(const UnaryRequest& request) {
   worker_->Enter(this);
-  request_fields_ = RequestFields(request.fields, deadline(), upstream_->tls());
+  request_fields_ =
+      RequestFields(request.fields, deadline().UpstreamTimeout(Deadline::Now()),
+                    upstream_->tls());
   request_ = request.message;
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr) return Connect();

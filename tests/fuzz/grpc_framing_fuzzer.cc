@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "proxy/transport/codec.h"
+#include "proxy/transport/deadline.h"
 #include "proxy/transport/message.h"
 #include "tests/fuzz/check.h"
 

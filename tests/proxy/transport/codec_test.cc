@@ -10,34 +10,6 @@
 namespace fncache::proxy::transport {
 namespace {
 
-TEST(CodecTest, TimeoutsOfEachUnit) {
-  EXPECT_EQ(ParseTimeout("1n"), absl::Nanoseconds(1));
-  EXPECT_EQ(ParseTimeout("20u"), absl::Microseconds(20));
-  EXPECT_EQ(ParseTimeout("300m"), absl::Milliseconds(300));
-  EXPECT_EQ(ParseTimeout("5S"), absl::Seconds(5));
-  EXPECT_EQ(ParseTimeout("6M"), absl::Minutes(6));
-  EXPECT_EQ(ParseTimeout("99999999H"), absl::Hours(99999999));
-  EXPECT_EQ(ParseTimeout("0S"), absl::ZeroDuration());
-  for (const char* bad :
-       {"", "S", "1", "123456789S", "-1S", "1s", "1.5S", " 1S", "+1S"}) {
-    EXPECT_FALSE(ParseTimeout(bad).has_value()) << bad;
-  }
-}
-
-TEST(CodecTest, ATimeoutThatIsWrittenIsReadAsNoLess) {
-  for (const absl::Duration d :
-       {absl::Nanoseconds(1), absl::Nanoseconds(99'999'999),
-        absl::Milliseconds(100), absl::Seconds(10) + absl::Nanoseconds(7),
-        absl::Minutes(2), absl::Hours(5), absl::Hours(9'999'999)}) {
-    const auto back = ParseTimeout(FormatTimeout(d));
-    ASSERT_TRUE(back.has_value()) << d;
-    EXPECT_GE(*back, d);
-    EXPECT_LE(*back, d + d / 1000);
-  }
-  EXPECT_EQ(FormatTimeout(absl::ZeroDuration()), "1n");
-  EXPECT_EQ(FormatTimeout(absl::InfiniteDuration()), "99999999H");
-}
-
 TEST(CodecTest, StatusTextsComeBack) {
   for (const std::string& text :
        {std::string(), std::string("plain"), std::string("100% \n n\xc3\xa4h "),
