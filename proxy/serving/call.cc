@@ -14,7 +14,6 @@
 #include "proxy/serving/answer.h"
 #include "proxy/serving/failure.h"
 #include "proxy/serving/refresh.h"
-#include "proxy/transport/deadline.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -186,7 +185,7 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
 bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
                                  absl::string_view tag, absl::Time now) {
   if (found.entry) {
-    switch (context_.FreshnessOf(*state_, key_, *found.entry, now)) {
+    switch (state_->FreshnessOf(key_, *found.entry, now)) {
       case cache::Freshness::kFresh:
         if (shadow_ != nullptr) {
           Rehearse(found.entry);
@@ -215,11 +214,11 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   if (shadow_ != nullptr) return;
   EnterBans();
   // An entry that may not be used counts as none.
-  if (found.entry && !context_.MayUse(*state_, key_, *found.entry)) return;
+  if (found.entry && !state_->MayUse(key_, *found.entry)) return;
   reason_ = cache::Reason::kExpired;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
-      context_.FreshnessOf(*state_, key_, *found.entry, now) ==
+      state_->FreshnessOf(key_, *found.entry, now) ==
           cache::Freshness::kSpent) {
     return;
   }
@@ -293,7 +292,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
     const cache::store::Found found = state_->store.GetMemory(key_, now);
-    if (IsFresh(found.entry, now)) {
+    if (state_->IsFresh(key_, found.entry, now)) {
       // Joined callers get this entry. A released caller frees its slot.
       if (verdict == Verdict::kLead) {
         context_.flights.FinishFound(seat_.get(), found.entry, now);
@@ -320,8 +319,8 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
 
 void RunFunctionCall::Launch(bool outlives) {
   stage_ = Stage::kCalling;
-  run_ = http2::MakeRecycled<UpstreamRun>(
-      &context_, state_, UseOf(reason_, found_stale_), &state_->store, key_);
+  run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_,
+                                          UseOf(reason_, found_stale_), key_);
   if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
@@ -333,7 +332,7 @@ void RunFunctionCall::Launch(bool outlives) {
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());
-  access_.KeepRequest(plain());
+  access_.KeepRequest(plain().bytes());
   if (!run_->waits_in_place()) return incoming_->ForgetRequest();
   run_->WhenAdmitted([weak = weak_from_this()] {
     const auto self = weak.lock();
@@ -358,7 +357,7 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
   // A signal may arrive after its caller has left: it is ignored.
   if (stage_ != Stage::kWaiting) return;
   if (signal.verdict == Verdict::kAnswer) {
-    if (signal.entry && context_.Purged(*state_, key_, *signal.entry)) {
+    if (signal.entry && state_->Purged(key_, *signal.entry)) {
       return Miss();
     }
     // The call that filled the entry may have had older settings.
@@ -449,7 +448,7 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
     AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
   } else {
     context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
-    AddStatus(HitStatus(context_.ServedFor(*state_, key_, *entry, now)).text());
+    AddStatus(HitStatus(state_->ServedFor(key_, *entry, now)).text());
   }
   absl::optional<absl::Duration> ttl;
   if (how == Outcome::kStaleHit) {
@@ -472,7 +471,7 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
   absl::optional<Refresh> refresh =
-      Refresh::Open(&context_, state_, &state_->store, key_, *incoming_);
+      Refresh::Open(&context_, state_, key_, *incoming_);
   // If the function runs for a refresh, none of its time is saved.
   Answer(entry, tag, now, cache::Outcome::kStaleHit,
          /*saves=*/!refresh.has_value());
@@ -485,8 +484,8 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   // A call that joined no flight may have filled a newer entry.
   cache::store::EntryRef entry = state_->store.GetMemory(key_, now).entry;
   if (!entry) entry = old_;
-  const bool spent = context_.FreshnessOf(*state_, key_, *entry, now) ==
-                     cache::Freshness::kSpent;
+  const bool spent =
+      state_->FreshnessOf(key_, *entry, now) == cache::Freshness::kSpent;
   return spent ? nullptr : entry;
 }
 
@@ -502,7 +501,7 @@ void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
                                 absl::Time now, const grpc::Status& status) {
   // The call is not a miss any more, so it has no reason.
   why_.reason = cache::Reason::kNone;
-  if (IsFresh(entry, now)) {
+  if (state_->IsFresh(key_, entry, now)) {
     return Answer(entry, tag(), now, cache::Outcome::kHit);
   }
   context_.instruments.RecordServedOver(status.error_code());
@@ -565,7 +564,7 @@ void RunFunctionCall::Count(cache::Outcome outcome, int code) {
   }
   record.latency = absl::Now() - incoming_->arrived();
   context_.instruments.End(record);
-  access_.Write(context_.name, record, why_, key_, plain());
+  access_.Write(context_.name, record, why_, key_, plain().bytes());
   if (trace_) {
     trace_->Write(outcome, code, record.latency, why_,
                   state_ == nullptr ? "" : state_->options.generation,

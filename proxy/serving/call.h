@@ -47,7 +47,6 @@
 #include "proxy/serving/context.h"
 #include "proxy/serving/upstream_run.h"
 #include "proxy/transport/incoming_call.h"
-#include "proxy/transport/message.h"
 #include "proxy/transport/worker.h"
 
 namespace fncache::proxy::serving {
@@ -145,10 +144,6 @@ class RunFunctionCall final
   void KeepTag(absl::string_view tag) { tag_.assign(tag.begin(), tag.end()); }
   absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
 
-  bool IsFresh(const cache::store::EntryRef& entry, absl::Time now) const {
-    return entry && context_.FreshnessOf(*state_, key_, *entry, now) ==
-                        cache::Freshness::kFresh;
-  }
   // Answers from the entry that a look-up found, if policy allows it. Else
   // notes the further use of the entry (NoteStale).
   bool AnswerFrom(const cache::store::Found& found, absl::string_view tag,

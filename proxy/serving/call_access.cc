@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "http2/slice.h"
 #include "insight/request/outline.h"
 
 namespace fncache::proxy::serving {
@@ -27,21 +26,16 @@ void Bound(CompositeName* name) {
 }
 
 // The composite, in memory that the thread's next call overwrites.
-const CompositeName& ReadName(const transport::Message& request) {
+const CompositeName& ReadName(absl::string_view request) {
   thread_local CompositeName name;
-  thread_local std::vector<absl::string_view> pieces;
-  pieces.clear();
-  for (const http2::Slice& piece : request.pieces()) {
-    pieces.push_back(piece.bytes());
-  }
-  insight::request::ReadComposite(pieces, &name);
+  insight::request::ReadComposite({request}, &name);
   Bound(&name);
   return name;
 }
 
 }  // namespace
 
-void CallAccess::ReadRequest(const transport::Message& request) {
+void CallAccess::ReadRequest(absl::string_view request) {
   composite_ = std::make_unique<CompositeName>(ReadName(request));
 }
 
@@ -49,7 +43,7 @@ void CallAccess::WriteLine(absl::string_view function,
                            const telemetry::CallRecord& call,
                            const insight::explain::Explanation& why,
                            const cache::key::Key& key,
-                           const transport::Message& request) {
+                           absl::string_view request) {
   const CompositeName& composite =
       composite_ != nullptr ? *composite_ : ReadName(request);
   telemetry::AccessRecord record;

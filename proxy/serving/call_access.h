@@ -15,8 +15,6 @@
 #include "insight/explain/miss_memory.h"
 #include "insight/request/identity.h"
 #include "proxy/telemetry/access_log.h"
-#include "proxy/telemetry/instruments.h"
-#include "proxy/transport/message.h"
 
 namespace fncache::proxy::serving {
 
@@ -27,27 +25,28 @@ class CallAccess {
 
   // Keeps the composite of the decompressed request, before the call releases
   // the request.
-  void KeepRequest(const transport::Message& request) {
+  void KeepRequest(absl::string_view request) {
     if (log_ != nullptr && log_->on()) ReadRequest(request);
   }
   // Sets how long the function took to answer the call.
   void SetUpstreamLatency(absl::Duration latency) { upstream_ = latency; }
 
   // The last step: writes the line if the call has one. `request` is the call's
-  // request, and is read if KeepRequest was not called. A zero `key` is none.
+  // decompressed request, and is read if KeepRequest was not called. A zero
+  // `key` is none.
   void Write(absl::string_view function, const telemetry::CallRecord& call,
              const insight::explain::Explanation& why,
-             const cache::key::Key& key, const transport::Message& request) {
+             const cache::key::Key& key, absl::string_view request) {
     if (log_ != nullptr && log_->Wants(call)) {
       WriteLine(function, call, why, key, request);
     }
   }
 
  private:
-  void ReadRequest(const transport::Message& request);
+  void ReadRequest(absl::string_view request);
   void WriteLine(absl::string_view function, const telemetry::CallRecord& call,
                  const insight::explain::Explanation& why,
-                 const cache::key::Key& key, const transport::Message& request);
+                 const cache::key::Key& key, absl::string_view request);
 
   telemetry::AccessLog* const log_;
   // Its texts are cut to the length that is written.

@@ -10,9 +10,6 @@
 #include <string>
 
 #include "cache/observer.h"
-#include "cache/policy.h"
-#include "cache/store/entry.h"
-#include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "insight/explain/miss_memory.h"
 #include "insight/trace/writer.h"
@@ -24,7 +21,10 @@
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/instruments.h"
-#include "proxy/transport/upstream.h"
+
+namespace fncache::proxy::transport {
+class Upstream;
+}  // namespace fncache::proxy::transport
 
 namespace fncache::proxy::serving {
 
@@ -37,40 +37,6 @@ struct ServingContext {
                  const telemetry::FunctionInstruments& instruments,
                  TraceShared* traces, insight::explain::MissMemory* misses,
                  telemetry::AccessLog* access_log = nullptr);
-
-  // How long from `now` an entry is served as fresh, by policy and by the
-  // purges of operators. Zero or less: it ceased to be fresh this long ago.
-  absl::Duration ServedFor(const FunctionState& state,
-                           const cache::key::Key& key,
-                           const cache::store::Entry& entry,
-                           absl::Time now) const {
-    return state.bans.FreshFor(key, entry.started(),
-                               state.policy.ServedFor(entry.info(), now), now);
-  }
-  // The use that may be made of an entry at `now`. Every finder of an entry
-  // asks here, and nowhere else.
-  cache::Freshness FreshnessOf(const FunctionState& state,
-                               const cache::key::Key& key,
-                               const cache::store::Entry& entry,
-                               absl::Time now) const {
-    if (!MayUse(state, key, entry)) return cache::Freshness::kSpent;
-    const cache::Freshness freshness =
-        state.policy.FreshnessAfter(ServedFor(state, key, entry, now));
-    if (freshness != cache::Freshness::kFresh && entry.superseded()) {
-      return cache::Freshness::kSpent;
-    }
-    return freshness;
-  }
-  // Neither an operator nor the settings forbid it, however young it is.
-  bool MayUse(const FunctionState& state, const cache::key::Key& key,
-              const cache::store::Entry& entry) const {
-    return !Purged(state, key, entry) && state.policy.MayServe(entry);
-  }
-  // An operator has purged it.
-  bool Purged(const FunctionState& state, const cache::key::Key& key,
-              const cache::store::Entry& entry) const {
-    return state.bans.Covers(key, entry.started());
-  }
 
   const cache::FunctionId id;
   const std::string name;

@@ -49,6 +49,43 @@ class FunctionState {
   // it warns of masks that matched nothing.
   void TryMasks();
 
+  // How long from `now` an entry is served as fresh, by policy and by the
+  // purges of operators. Zero or less: it ceased to be fresh this long ago.
+  absl::Duration ServedFor(const cache::key::Key& key,
+                           const cache::store::Entry& entry,
+                           absl::Time now) const {
+    return bans.FreshFor(key, entry.started(),
+                         policy.ServedFor(entry.info(), now), now);
+  }
+  // The use that may be made of an entry at `now`. Every finder of an entry
+  // asks here, and nowhere else.
+  cache::Freshness FreshnessOf(const cache::key::Key& key,
+                               const cache::store::Entry& entry,
+                               absl::Time now) const {
+    if (!MayUse(key, entry)) return cache::Freshness::kSpent;
+    const cache::Freshness freshness =
+        policy.FreshnessAfter(ServedFor(key, entry, now));
+    if (freshness != cache::Freshness::kFresh && entry.superseded()) {
+      return cache::Freshness::kSpent;
+    }
+    return freshness;
+  }
+  // True if `found` has an entry, and it is fresh.
+  bool IsFresh(const cache::key::Key& key, const cache::store::EntryRef& found,
+               absl::Time now) const {
+    return found && FreshnessOf(key, *found, now) == cache::Freshness::kFresh;
+  }
+  // Neither an operator nor the settings forbid it, however young it is.
+  bool MayUse(const cache::key::Key& key,
+              const cache::store::Entry& entry) const {
+    return !Purged(key, entry) && policy.MayServe(entry);
+  }
+  // An operator has purged it.
+  bool Purged(const cache::key::Key& key,
+              const cache::store::Entry& entry) const {
+    return bans.Covers(key, entry.started());
+  }
+
   const settings::FunctionOptions options;
   const cache::Policy policy;
   // The purges of the function's entries.

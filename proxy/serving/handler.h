@@ -15,8 +15,6 @@
 
 #include "absl/types/optional.h"
 #include "proxy/serving/context.h"
-#include "proxy/serving/flight.h"
-#include "proxy/serving/function_state.h"
 #include "proxy/serving/mask_use.h"
 #include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/shadow_report.h"
@@ -60,7 +58,7 @@ class FunctionHandler final : public transport::CallHandler {
   cache::Freshness FreshnessOf(const cache::key::Key& key,
                                const cache::store::Entry& entry,
                                absl::Time now) const {
-    return context_.FreshnessOf(*State(), key, entry, now);
+    return State()->FreshnessOf(key, entry, now);
   }
   // Closes the open flight of a key, or every open flight, to later callers.
   // Returns the number of those flights.

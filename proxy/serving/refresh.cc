@@ -25,7 +25,6 @@ class RefreshSeat final : public FlightCaller {
 
 absl::optional<Refresh> Refresh::Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      cache::store::TieredStore* store,
                                       const cache::key::Key& key,
                                       const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
@@ -53,15 +52,14 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
       return absl::nullopt;
   }
   // A refresh that has just ended may have filled the key after the look-up.
-  const cache::store::Found found = store->GetMemory(key, now);
-  if (found.entry && context->FreshnessOf(*state, key, *found.entry, now) ==
-                         cache::Freshness::kFresh) {
+  const cache::store::Found found = state->store.GetMemory(key, now);
+  if (state->IsFresh(key, found.entry, now)) {
     context->flights.FinishFound(seat.get(), found.entry, now);
     return absl::nullopt;
   }
   context->instruments.RefreshBegun();
   auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
-                                              Use::kReplace, store, key);
+                                              Use::kReplace, key);
   run->SetRefresh(std::move(unattended));
   return Refresh(std::move(run), &context->flights, seat, call);
 }

@@ -14,7 +14,6 @@
 
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
-#include "cache/store/tiered_store.h"
 #include "http2/fields.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/flight.h"
@@ -33,7 +32,6 @@ class Refresh final {
   // wait for it, so Launch must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      cache::store::TieredStore* store,
                                       const cache::key::Key& key,
                                       const transport::IncomingCall& call);
 

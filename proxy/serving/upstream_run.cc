@@ -33,7 +33,7 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
   request_bytes_ = request.message.size();
-  if (may_store()) entered_ = store_.bans().Enter();
+  if (may_store()) entered_ = state_->store.bans().Enter();
   started_ = context_.clock.Now();
   call_ = context_.upstream.StartUnary(
       request, [self = shared_from_this()](transport::UnaryCall& call) {
@@ -213,19 +213,18 @@ void UpstreamRun::SupersedeOlder() {
       !call_->doubt().empty()) {
     return;
   }
-  const cache::store::Found found = store_.GetMemory(key_, ended_);
+  const cache::store::Found found = state_->store.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
   if (older && found.entry->superseded()) return;  // lower tiers dropped it
   // In a rehearsal, an answer that would have been a hit supersedes nothing.
   if (use_ != Use::kReplace && (!older || shadow_ != nullptr)) return;
   if (older) context_.instruments.Superseded();
-  store_.Supersede(key_, started_, context_.id, ended_);
+  state_->store.Supersede(key_, started_, context_.id, ended_);
 }
 
 absl::Time UpstreamRun::ServedUntil() const {
-  return ended_ + (stored()
-                       ? state_->policy.ServedFor(entry_->info(), ended_)
-                       : context_.ServedFor(*state_, key_, *entry_, ended_));
+  return ended_ + (stored() ? state_->policy.ServedFor(entry_->info(), ended_)
+                            : state_->ServedFor(key_, *entry_, ended_));
 }
 
 void UpstreamRun::ReportUnattended() {
@@ -245,10 +244,8 @@ void UpstreamRun::ReportUnattended() {
 }
 
 bool UpstreamRun::IsFreshInMemory() const {
-  const cache::store::Found found = store_.GetMemory(key_, ended_);
-  return found.entry &&
-         context_.FreshnessOf(*state_, key_, *found.entry, ended_) ==
-             cache::Freshness::kFresh;
+  const cache::store::Found found = state_->store.GetMemory(key_, ended_);
+  return state_->IsFresh(key_, found.entry, ended_);
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
@@ -263,15 +260,15 @@ void UpstreamRun::Apply(const transport::Message& response) {
   const auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it is passed on unchanged
   cache::Policy::Storing storing;
-  if (may_store() &&
-      (shadow_ == nullptr ||
-       shadow_->Judge(
-           *view, key_, state_->policy.options().max_entry_bytes, &store_,
-           [this](const cache::store::Entry& entry) {
-             return context_.FreshnessOf(*state_, key_, entry, ended_) ==
-                    cache::Freshness::kFresh;
-           },
-           ended_))) {
+  if (may_store() && (shadow_ == nullptr ||
+                      shadow_->Judge(
+                          *view, key_, state_->policy.options().max_entry_bytes,
+                          &state_->store,
+                          [this](const cache::store::Entry& entry) {
+                            return state_->FreshnessOf(key_, entry, ended_) ==
+                                   cache::Freshness::kFresh;
+                          },
+                          ended_))) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
@@ -331,7 +328,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   if (!entry) return;  // no memory for it: it is only passed on
   auto put = cache::store::PutResult::kPurged;
   state_->bans.FillUnlessBanned(key_, started_, [&] {
-    put = store_.Fill(key_, entry, storing.lower_tiers, ended_);
+    put = state_->store.Fill(key_, entry, storing.lower_tiers, ended_);
   });
   switch (put) {
     case cache::store::PutResult::kStored:
@@ -339,7 +336,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
           !context_.states.Newest()->policy.MayServe(*entry)) {
         // The settings changed after ObeyNewest. Perhaps they cleared the
         // entries that they do not keep before this one was filled.
-        store_.Erase(key_);
+        state_->store.Erase(key_);
         refusal_ = cache::Policy::Refusal::kSecrets;
         return;
       }
@@ -351,10 +348,8 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: waiting callers get that
       // entry.
-      cache::store::Found newer = store_.GetMemory(key_, ended_);
-      if (!newer.entry ||
-          context_.FreshnessOf(*state_, key_, *newer.entry, ended_) !=
-              cache::Freshness::kFresh) {
+      cache::store::Found newer = state_->store.GetMemory(key_, ended_);
+      if (!state_->IsFresh(key_, newer.entry, ended_)) {
         fate_ = Fate::kOutlived;
         return;
       }

@@ -25,15 +25,11 @@
 #include "cache/policy.h"
 #include "cache/response.h"
 #include "cache/store/bans.h"
-#include "cache/store/tiered_store.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/shadow.h"
 #include "proxy/transport/codec.h"
-#include "proxy/transport/inflight.h"
-#include "proxy/transport/message.h"
 #include "proxy/transport/upstream.h"
-#include "proxy/transport/worker.h"
 
 namespace fncache::proxy::serving {
 
@@ -83,15 +79,10 @@ class UpstreamRun final : public FlightCall,
                           private transport::Job,
                           public std::enable_shared_from_this<UpstreamRun> {
  public:
-  // `context` and `store` outlive the run. Only kStore and kReplace need the
-  // store, and `key`, which was made for it.
+  // `context` outlives the run. Only kStore and kReplace need `key`.
   UpstreamRun(ServingContext* context, FunctionStatePtr state, Use use,
-              cache::store::TieredStore* store, const cache::key::Key& key)
-      : context_(*context),
-        state_(std::move(state)),
-        use_(use),
-        store_(*store),
-        key_(key) {}
+              const cache::key::Key& key)
+      : context_(*context), state_(std::move(state)), use_(use), key_(key) {}
 
   // Calls the function. `owner` is null if the run is unattended.
   void Start(const transport::UnaryRequest& request,
@@ -185,7 +176,6 @@ class UpstreamRun final : public FlightCall,
   ServingContext& context_;
   const FunctionStatePtr state_;  // its caller's
   const Use use_;
-  cache::store::TieredStore& store_;
   const cache::key::Key key_;
   // A purge that comes while it runs waits for it.
   cache::store::Bans::Entered entered_;
