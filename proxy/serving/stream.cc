@@ -152,15 +152,15 @@ class KeptStart {
 // those that arrived in it have been sent.
 class ForwardedCall final : public transport::CallTap,
                             public transport::Activity,
+                            private transport::Connecting,
                             private http2::StreamUser,
                             private http2::Loop::Ender {
  public:
   ForwardedCall(transport::IncomingCallPtr call, transport::Upstream* upstream,
                 const telemetry::FunctionInstruments& instruments)
       : Activity(Kind::kInner),
+        Connecting(upstream, call->worker(), call->deadline()),
         call_(std::move(call)),
-        worker_(call_->worker()),
-        upstream_(upstream),
         instruments_(instruments),
         inflight_(call_->inflight()),
         up_(inflight_),
@@ -187,8 +187,8 @@ class ForwardedCall final : public transport::CallTap,
   void OnTurnEnd() override;
   void CancelActivity() override { GiveUpFunction(http2::kCancel); }
 
-  void Connect();
-  void OnConnection(http2::Connection& connection);
+  void OnConnected(http2::Connection& connection) override;
+  void OnUnreachable(const grpc::Status& status) override { Fail(status); }
   // From now on the request is not sent again.
   void ForgetStart();
   // The bytes that wait to be sent to the function.
@@ -224,10 +224,7 @@ class ForwardedCall final : public transport::CallTap,
 
   std::shared_ptr<ForwardedCall> self_;  // until both streams are closed
   transport::IncomingCallPtr call_;  // null: the caller has its answer, or left
-  transport::Worker* const worker_;
-  transport::Upstream* const upstream_;
   const telemetry::FunctionInstruments& instruments_;
-  std::unique_ptr<transport::Connecting> connecting_;
   http2::Stream* function_ = nullptr;
   transport::Inflight* const inflight_;  // may be null
   // The request so far, which may have to be sent again. It is kept while it is
@@ -270,18 +267,10 @@ void ForwardedCall::Start(std::shared_ptr<ForwardedCall> self) {
         worker_->After(call_->deadline().Left(transport::Deadline::Now()),
                        [this] { OnDeadline(); });
   }
-  Connect();
+  StartConnecting();
 }
 
-void ForwardedCall::Connect() {
-  connecting_ = std::make_unique<transport::Connecting>(
-      upstream_, worker_, call_->deadline(),
-      [this](http2::Connection& connection) { OnConnection(connection); },
-      [this](const grpc::Status& status) { Fail(status); });
-  connecting_->Start();
-}
-
-void ForwardedCall::OnConnection(http2::Connection& connection) {
+void ForwardedCall::OnConnected(http2::Connection& connection) {
   if (call_ == nullptr) return;  // it ends with this event-loop iteration
   function_ = connection.Open(
       transport::RequestFields(
@@ -505,8 +494,8 @@ void ForwardedCall::CutOff(int code, uint32_t reset) {
 
 void ForwardedCall::OnDeadline() {
   deadline_timer_.reset();
-  // While the call waits for a connection, `connecting_` reports the failure.
-  if (connecting_ != nullptr && function_ == nullptr) return;
+  // While the call waits for a connection, OnUnreachable reports the failure.
+  if (function_ == nullptr) return;
   if (call_ != nullptr && call_->stream().answered() && down_.amid()) {
     // The caller would not read a status after an incomplete message.
     return CutOff(grpc::StatusCode::DEADLINE_EXCEEDED, http2::kCancel);
@@ -528,12 +517,12 @@ void ForwardedCall::EndSoon() {
 void ForwardedCall::OnTurnEnd() {
   if (over_) {
     const std::shared_ptr<ForwardedCall> self = std::move(self_);
-    connecting_ = nullptr;
+    StopConnecting();
     return;
   }
   if (!again_) return Weigh();
   again_ = false;
-  if (call_ != nullptr) return Connect();
+  if (call_ != nullptr) return StartConnecting();
   EndSoon();
 }
 

@@ -95,66 +95,58 @@ grpc::Status StatusOfEnd(const http2::StreamEnd& end, bool resent) {
                                    http2::ErrorCodeName(end.code)));
 }
 
-Connecting::Connecting(Upstream* upstream, Worker* worker,
-                       const Deadline& deadline, Found found, GivenUp given_up,
-                       bool impatient)
-    : upstream_(upstream),
-      worker_(worker),
-      deadline_(deadline),
-      found_(std::move(found)),
-      given_up_(std::move(given_up)),
-      impatient_(impatient) {}
-
-Connecting::~Connecting() { Stop(); }
-
-void Connecting::Stop() {
-  if (!timer_.has_value()) return;
-  worker_->Cancel(*timer_);
+void Connecting::StopTimer() {
+  if (timer_.has_value()) worker_->Cancel(*timer_);
   timer_.reset();
+}
+
+void Connecting::StopConnecting() {
+  // The timer runs while the call waits. Without it, the worker's client may
+  // not exist any more.
+  if (!timer_.has_value()) return;
+  StopTimer();
   upstream_->ClientOf(worker_).Forget(this);
 }
 
-void Connecting::Start() {
+void Connecting::StartConnecting() {
+  StopTimer();
   http2::Client& client = upstream_->ClientOf(worker_);
   if (http2::Connection* const connection = client.Take()) {
-    return found_(*connection);
+    return OnConnected(*connection);
   }
   const absl::Time now = Deadline::Now();
-  limit_ = now + (deadline_.none() ? upstream_->options().connect_limit
-                                   : deadline_.LeftToConnect(now));
-  ArmTimer();
+  WaitUntil(now + (deadline_.none() ? upstream_->options().connect_limit
+                                    : deadline_.LeftToConnect(now)));
   client.Wait(this);
 }
 
-void Connecting::ArmTimer() {
-  absl::Duration wait = limit_ - Deadline::Now();
+void Connecting::WaitUntil(absl::Time limit) {
+  absl::Duration wait = limit - Deadline::Now();
   if (impatient_) wait = std::min(wait, kImpatience);
-  timer_ = worker_->After(wait, [this] { OnTimer(); });
+  ArmTimer(wait, [this, limit] { OnWaited(limit); });
 }
 
 void Connecting::OnConnection(http2::Connection& connection) {
-  if (timer_.has_value()) worker_->Cancel(*timer_);
-  timer_.reset();
-  found_(connection);
+  StopTimer();
+  OnConnected(connection);
 }
 
-void Connecting::OnTimer() {
-  timer_.reset();
+void Connecting::OnWaited(absl::Time limit) {
   http2::Client& client = upstream_->ClientOf(worker_);
-  const bool over = Deadline::Now() >= limit_;
-  if (!over && client.why().empty()) return ArmTimer();
+  const bool over = Deadline::Now() >= limit;
+  if (!over && client.why().empty()) return WaitUntil(limit);
   client.Forget(this);
   const std::string why = absl::StrCat(": ", client.WhyWaiting());
   if (!over) {
-    return given_up_(
+    return OnUnreachable(
         grpc::Status(grpc::StatusCode::UNAVAILABLE,
                      absl::StrCat("no connection to the function at ",
                                   upstream_->options().target, why)));
   }
   if (!deadline_.none()) {
-    return given_up_(TooLateAt(upstream_->options().target, why));
+    return OnUnreachable(TooLateAt(upstream_->options().target, why));
   }
-  given_up_(grpc::Status(
+  OnUnreachable(grpc::Status(
       grpc::StatusCode::UNAVAILABLE,
       absl::StrCat("no connection to the function within ",
                    absl::FormatDuration(upstream_->options().connect_limit),
@@ -163,13 +155,7 @@ void Connecting::OnTimer() {
 
 UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
-      upstream_(upstream),
-      worker_(request.worker),
-      connecting_(
-          upstream, worker_, request.deadline,
-          [this](http2::Connection& connection) { Send(connection); },
-          [this](const grpc::Status& status) { Fail(status); },
-          request.impatient),
+      Connecting(upstream, request.worker, request.deadline, request.impatient),
       held_(upstream->options().inflight, Inflight::Share::kRunning, worker_),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
@@ -202,35 +188,29 @@ void UnaryCall::Begin(const UnaryRequest& request) {
                     upstream_->tls());
   request_ = request.message;
   Inflight* const inflight = upstream_->options().inflight;
-  if (inflight == nullptr) return Connect();
+  if (inflight == nullptr) {
+    stage_ = Stage::kConnecting;
+    return StartConnecting();
+  }
   switch (inflight->Admit(this, worker_, request_.size())) {
     case Inflight::Admission::kAdmitted:
       return OnAdmitted();
     case Inflight::Admission::kWaitsInPlace:
       stage_ = Stage::kWaitsInPlace;
-      return ArmTimer();
+      return WatchWait();
     case Inflight::Admission::kWaits:
-      return ArmTimer();
+      return WatchWait();
     case Inflight::Admission::kRefused:
       return FailForRoom(Refusal::kRoom, kNoneEnded);
   }
 }
 
-void UnaryCall::ArmTimer() {
-  StopTimer();
+void UnaryCall::WatchWait() {
   absl::Duration wait = deadline().Left(Deadline::Now());
   if (waits_in_place()) wait = std::min(wait, Inflight::kStuck / 5);
   if (unread_ > 0) wait = std::min(wait, kLookAgain);
-  if (wait == absl::InfiniteDuration()) return;
-  timer_ = worker_->After(wait, [this] {
-    timer_.reset();
-    OnTimer();
-  });
-}
-
-void UnaryCall::StopTimer() {
-  if (timer_.has_value()) worker_->Cancel(*timer_);
-  timer_.reset();
+  if (wait == absl::InfiniteDuration()) return StopTimer();
+  ArmTimer(wait, [this] { OnTimer(); });
 }
 
 void UnaryCall::OnTimer() {
@@ -241,7 +221,7 @@ void UnaryCall::OnTimer() {
     return FailForRoom(Refusal::kRoom, kNoneEnded);
   }
   ReadOn();
-  ArmTimer();
+  WatchWait();
 }
 
 void UnaryCall::LetGo() {
@@ -255,22 +235,13 @@ void UnaryCall::OnAdmitted() {
   held_.Adopt(request_.size());
   stage_ = Stage::kConnecting;
   if (when_admitted_ != nullptr) std::exchange(when_admitted_, nullptr)();
-  Connect();
+  StartConnecting();
 }
 
-void UnaryCall::Connect() {
-  began_ = true;
-  // From here on Connecting's own timer limits the wait, and its status says
-  // what the call waited for.
-  StopTimer();
-  stage_ = Stage::kConnecting;
-  connecting_.Start();
-}
-
-void UnaryCall::Send(http2::Connection& connection) {
-  if (stage_ == Stage::kOver) return;  // OnTurnEnd calls `done`
-  stage_ = Stage::kRunning;
-  ArmTimer();
+void UnaryCall::OnConnected(http2::Connection& connection) {
+  stage_ =
+      stage_ == Stage::kConnecting ? Stage::kRunning : Stage::kRunningAgain;
+  WatchWait();
   stream_ = connection.Open(request_fields_, /*end=*/false, this);
   stream_->Send(MessagePrefix(request_.compressed(), request_.size()));
   for (const http2::Slice& piece : request_.pieces()) stream_->Send(piece);
@@ -312,13 +283,13 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       !IsGrpc(headers_.Find("content-type"))) {
     // Most likely the error page of another server. But bytes that are framed
     // as a message are forwarded unchanged.
-    if (!ReadOn()) ArmTimer();
+    if (!ReadOn()) WatchWait();
     return;
   }
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
-      if (!ReadOn()) ArmTimer();
+      if (!ReadOn()) WatchWait();
       return;
     case MessageCollector::State::kTooLarge:
       return FailForRoom(
@@ -353,7 +324,7 @@ void UnaryCall::OnTrailers(http2::Stream& stream) {
 }
 
 void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
-  if (stage_ == Stage::kOver) return;
+  if (over()) return;
   // The status is in the headers if nothing follows them, otherwise in the
   // trailers.
   const bool alone = trailers_.empty() && collector_.empty();
@@ -362,7 +333,6 @@ void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
   // Without a status this is not an answer of gRPC, and must not pass for one.
   answered_ = last.Has("grpc-status");
   if (collector_.state() == MessageCollector::State::kWhole) {
-    doubt_ = DoubtOfOk(headers_, trailers_);
     // A caller may read an ambiguous status as OK, and then needs the message.
     if (status_.ok() || (answered_ && !SaysOneStatus(trailers_))) {
       response_ = collector_.Release();
@@ -381,14 +351,18 @@ void UnaryCall::OnPeerEnd(http2::Stream& /*stream*/) {
 void UnaryCall::OnClosed(http2::Stream& /*stream*/,
                          const http2::StreamEnd& end) {
   stream_ = nullptr;
-  if (stage_ == Stage::kOver) return;
-  if (end.unprocessed && !resent_ && request_.valid()) {
-    resent_ = true;
+  if (over()) return;
+  if (end.unprocessed && stage_ == Stage::kRunning && request_.valid()) {
+    stage_ = Stage::kConnectingAgain;
     headers_.Clear();
     // Resend later: the connection is busy in this callback.
     return worker_->loop()->AtTurnEnd(this);
   }
-  Fail(StatusOfEnd(end, resent_));
+  Fail(StatusOfEnd(end, stage_ == Stage::kRunningAgain));
+}
+
+absl::string_view UnaryCall::doubt() const {
+  return DoubtOfOk(headers_, trailers_);
 }
 
 void UnaryCall::OnMessageChanged() {
@@ -401,7 +375,7 @@ void UnaryCall::OnMessageChanged() {
 }
 
 void UnaryCall::Fail(const grpc::Status& status) {
-  if (stage_ == Stage::kOver) return;
+  if (over()) return;
   status_ = status;
   answered_ = false;
   Complete();
@@ -421,9 +395,9 @@ void UnaryCall::Refuse(Refusal why, const grpc::Status& status) {
 }
 
 void UnaryCall::Complete() {
-  stage_ = Stage::kOver;
+  stage_ = began() ? Stage::kOver : Stage::kNotBegun;
   latency_ = absl::Now() - started_;
-  StopTimer();
+  StopConnecting();
   if (Inflight* const inflight = upstream_->options().inflight) {
     if (inflight->Forget(this)) held_.Adopt(request_.size());
     inflight->Yield(Inflight::Share::kRunning, this);
@@ -444,9 +418,8 @@ void UnaryCall::Complete() {
 }
 
 void UnaryCall::OnTurnEnd() {
-  if (stage_ != Stage::kOver) return Connect();
+  if (!over()) return StartConnecting();
   const std::shared_ptr<UnaryCall> self = std::move(self_);
-  connecting_.Stop();
   worker_->Leave(this);
   Done done = std::move(done_);
   done(*this);

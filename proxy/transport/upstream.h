@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Upstream: one function as the target of calls, with its own connections on
 // every worker. UnaryCall: one call of it, with one request and one answer.
-// Connecting: the wait of a call for a connection.
+// Connecting: a call that waits for a connection, UnaryCall's base class.
 //
 // A call waits until its deadline for a connection to the function. A call
 // without a deadline waits `connect_limit`; once connected it has no deadline.
@@ -60,41 +60,57 @@ struct UpstreamOptions {
   std::function<void(absl::string_view why)> lost;
 };
 
-// The wait of a call for a connection, until its deadline or the limit. It
-// waits while its timer runs.
-class Connecting final : private http2::Client::Waiter {
+// A call that waits for a connection, until its deadline or the limit. It has
+// one timer: for this wait, and then for those of the derived class.
+class Connecting : private http2::Client::Waiter {
  public:
-  // `found` is called when a stream may be opened, which may be within Start.
-  // `given_up` is called with the status when that takes too long. Neither is
-  // called after destruction.
-  using Found = absl::AnyInvocable<void(http2::Connection&)>;
-  using GivenUp = absl::AnyInvocable<void(const grpc::Status&)>;
-  // `impatient`: the wait ends soon if connecting fails.
-  Connecting(Upstream* upstream, Worker* worker, const Deadline& deadline,
-             Found found, GivenUp given_up, bool impatient = false);
-  ~Connecting();
   Connecting(const Connecting&) = delete;
   Connecting& operator=(const Connecting&) = delete;
 
-  // Begins to wait. Called once more if the call is resent.
-  void Start();
-  // Ends the wait: neither function is called any more.
-  void Stop();
+  Worker* worker() const { return worker_; }
   const Deadline& deadline() const { return deadline_; }
 
- private:
-  void OnConnection(http2::Connection& connection) override;
-  // Arms the timer that ends the wait at its limit.
-  void ArmTimer();
-  void OnTimer();
+ protected:
+  // `impatient`: the wait ends soon if connecting fails.
+  Connecting(Upstream* upstream, Worker* worker, const Deadline& deadline,
+             bool impatient = false)
+      : upstream_(upstream),
+        worker_(worker),
+        deadline_(deadline),
+        impatient_(impatient) {}
+  ~Connecting() { StopConnecting(); }
+
+  // Begins to wait. Called once more if the call is resent.
+  void StartConnecting();
+  // Ends the wait, and stops the timer: neither function below is called.
+  void StopConnecting();
+  // A stream may be opened. May be called within StartConnecting.
+  virtual void OnConnected(http2::Connection& connection) = 0;
+  // The wait has taken too long.
+  virtual void OnUnreachable(const grpc::Status& status) = 0;
+
+  // Calls `next` after this time, instead of what the timer was set for.
+  template <typename Next>
+  void ArmTimer(absl::Duration wait, Next next) {
+    StopTimer();
+    timer_ = worker_->After(wait, [this, next = std::move(next)] {
+      timer_.reset();
+      next();
+    });
+  }
+  void StopTimer();
 
   Upstream* const upstream_;
   Worker* const worker_;
+
+ private:
+  void OnConnection(http2::Connection& connection) final;
+  // Waits further, until `limit` (of the clock of Deadline::Now).
+  void WaitUntil(absl::Time limit);
+  void OnWaited(absl::Time limit);
+
   const Deadline deadline_;
-  Found found_;
-  GivenUp given_up_;
   const bool impatient_;
-  absl::Time limit_;  // of the clock of Deadline::Now
   absl::optional<TimerId> timer_;
 };
 
@@ -111,6 +127,7 @@ struct UnaryRequest {
 // One unary call to the function. Cancel may be called from any thread,
 // everything else on the worker's thread after completion.
 class UnaryCall final : public Activity,
+                        public Connecting,
                         public http2::Recycled,
                         private http2::StreamUser,
                         private http2::Loop::Ender,
@@ -128,15 +145,15 @@ class UnaryCall final : public Activity,
   // CANCELLED unless it was complete already), and `done` is called as usual.
   void Cancel();
 
-  Worker* worker() const { return worker_; }
-  const Deadline& deadline() const { return connecting_.deadline(); }
   // The limit at the time when the call began.
   size_t max_response_bytes() const { return collector_.limit(); }
 
   // The functions below are valid once the call is done.
   const grpc::Status& status() const { return status_; }
   // True if the call is not sent yet, as it waits for a connection.
-  bool connecting() const { return stage_ == Stage::kConnecting; }
+  bool connecting() const {
+    return stage_ == Stage::kConnecting || stage_ == Stage::kConnectingAgain;
+  }
   // True if the call waits for memory to run, and the request's owner still
   // counts its bytes (Inflight::Admission::kWaitsInPlace). The owner does so
   // until `admitted` is called, or until it calls LetGo.
@@ -148,7 +165,7 @@ class UnaryCall final : public Activity,
   // Why the call was refused, if it or its answer exceeded a limit.
   absl::optional<Refusal> refused() const { return refused_; }
   // True if the call was admitted, and began to connect.
-  bool began() const { return began_; }
+  bool began() const { return stage_ >= Stage::kConnecting; }
   // True if the function sent the answer, up to its end.
   bool answered() const { return answered_; }
   // The response as it arrived. Not valid if the function sent none, or sent a
@@ -156,7 +173,7 @@ class UnaryCall final : public Activity,
   Message& response() { return response_; }
   // Why the response may not be a success (DoubtOfOk); empty if it is one. Such
   // a response is neither read nor stored. Only for a valid response().
-  absl::string_view doubt() const { return doubt_; }
+  absl::string_view doubt() const;
   const http2::Fields& headers() const { return headers_; }
   const http2::Fields& trailers() const { return trailers_; }
   // The forwarded response differs from the one that arrived. Removes
@@ -171,17 +188,23 @@ class UnaryCall final : public Activity,
 
  private:
   enum class Stage {
-    kWaits,         // for memory
-    kWaitsInPlace,  // the same, and the caller's call counts the request
-    kConnecting,    // for a connection
-    kRunning,       // it is sent: for the response
-    kOver,          // it has its status; `done` is called as the iteration ends
+    kWaits,            // for memory
+    kWaitsInPlace,     // the same, and the caller's call counts the request
+    kNotBegun,         // as kOver, but it ended in one of the stages above
+    kConnecting,       // for a connection
+    kRunning,          // it is sent: for the response
+    kConnectingAgain,  // the function did not process it, so it is resent
+    kRunningAgain,
+    kOver,  // it has its status; `done` is called as the iteration ends
   };
+  bool over() const {
+    return stage_ == Stage::kOver || stage_ == Stage::kNotBegun;
+  }
   UnaryCall(Upstream* upstream, const UnaryRequest& request);
 
   void Begin(const UnaryRequest& request);
-  void Connect();
-  void Send(http2::Connection& connection);
+  void OnConnected(http2::Connection& connection) override;
+  void OnUnreachable(const grpc::Status& status) override { Fail(status); }
   void CancelNow();
   void OnDeadline();
   // Ends the call with a status that is not the function's.
@@ -204,26 +227,18 @@ class UnaryCall final : public Activity,
   // Lets more bytes of the answer arrive. False if they do not fit into memory.
   bool ReadOn();
   // Call it at each change of what the call waits for.
-  void ArmTimer();
-  void StopTimer();
+  void WatchWait();
   void OnTimer();
 
-  Upstream* const upstream_;
-  Worker* const worker_;
   Stage stage_ = Stage::kWaits;
   std::shared_ptr<UnaryCall> self_;  // until completion
   http2::Fields request_fields_;
   Message request_;  // until the answer begins
-  Connecting connecting_;
   http2::Stream* stream_ = nullptr;
   absl::AnyInvocable<void()> when_admitted_;
-  bool resent_ = false;
   bool answered_ = false;
-  absl::string_view doubt_;
-  bool began_ = false;
   absl::optional<Refusal> refused_;
-  absl::optional<TimerId> timer_;  // for every wait but that to connect
-  size_t unread_ = 0;              // bytes that arrived but are not consumed
+  size_t unread_ = 0;  // bytes that arrived but are not consumed
   Held held_;
   MessageCollector collector_;
   http2::Fields headers_;
