@@ -117,7 +117,7 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     using Effort = transport::Worker::Effort;
     const bool is_long = plain().size() >= kLongWork;
     if (worker_->Offload(this, is_long ? Effort::kLong : Effort::kUsual)) {
-      OnKeyed(digest_);
+      OnWorked();
     }
     return;
   }
@@ -138,17 +138,17 @@ void RunFunctionCall::CheckOrigin() {
 }
 
 void RunFunctionCall::Work() {
-  digest_ = ComputeDigest();
+  const cache::key::Digest digest = ComputeDigest();
+  if (digest.keyed) key_ = digest.key;
   // The tag is copied, because it refers to memory that the thread's next call
   // overwrites.
-  KeepTag(digest_.tag);
-  digest_.tag = tag();
+  KeepTag(digest.tag);
 }
 
 void RunFunctionCall::OnWorked() {
   // The call has not ended: up to here no stage watches its caller.
   const auto keep = shared_from_this();
-  OnKeyed(digest_);
+  OnKeyed({key_ != cache::key::Key(), key_, tag()});
 }
 
 void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
@@ -524,8 +524,8 @@ void RunFunctionCall::AnswerError(const grpc::Status& status) {
   End();
 }
 
-void RunFunctionCall::OnAnswer(transport::UnaryCall& call,
-                               const transport::Message& message, bool stored) {
+void RunFunctionCall::OnAnswer(transport::UnaryCall& call, bool stored) {
+  const transport::Message& message = call.response();
   const grpc::Status& status = call.status();
   access_.SetUpstreamLatency(call.latency());
   if (IsFailure(status.error_code()) && AnswerOld(status)) return;

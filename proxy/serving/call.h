@@ -62,8 +62,7 @@ class RunFunctionCall final
         worker_(incoming_->worker()) {}
 
   void Start();
-  void OnAnswer(transport::UnaryCall& call, const transport::Message& message,
-                bool stored) override;
+  void OnAnswer(transport::UnaryCall& call, bool stored) override;
 
  private:
   // A stage of a call: it waits for an event, and then continues in the
@@ -193,7 +192,6 @@ class RunFunctionCall final
   // kUnknown or kExpired, as its look-up showed.
   cache::Reason reason_ = cache::Reason::kUnknown;
   std::shared_ptr<RunFunctionCall> self_;  // until kOver
-  cache::key::Digest digest_;              // in kKeying
 
   // The settings of the call, from OnRead to its end.
   FunctionStatePtr state_;

@@ -64,7 +64,7 @@ void CallTrace::SetRun(const UpstreamRun& run, absl::Duration cost) {
   answered_.told_ttl =
       told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
   answered_.stored = run.stored();
-  if (run.stored()) answered_.lifetime = told.lifetime;
+  if (run.stored()) answered_.lifetime = run.entry()->info().lifetime;
   answered_.fatal = told.facts.fatal;
   answered_.secrets = told.facts.secrets;
   answered_.response_bytes = told.bytes;

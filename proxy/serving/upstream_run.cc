@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
-#include "proxy/serving/context.h"
 #include "proxy/transport/codec.h"
 
 namespace fncache::proxy::serving {
@@ -51,7 +50,7 @@ bool UpstreamRun::MayBeAbandoned() {
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {
   unattended_.store(Unattended::kAbandoned, std::memory_order_relaxed);
   call_->worker()->Post([self = shared_from_this(), abandonment] {
-    if (self->flight_ == nullptr) return;  // it is over
+    if (!self->has_flight()) return;  // it is over
     // Two threads may report two abandonments: the later one counts.
     if (abandonment < self->abandonment_) return;
     self->abandonment_ = abandonment;
@@ -66,23 +65,22 @@ void UpstreamRun::OnAbandoned(uint64_t abandonment) {
     self->abandoned_timer_ =
         self->call_->worker()->After(limit, [self = self.get(), abandonment] {
           self->abandoned_timer_.reset();
-          self->context_.flights.EndAbandoned(self->flight_, abandonment);
+          self->context_.flights.EndAbandoned(self->flight(), abandonment);
         });
   });
 }
 
 void UpstreamRun::OnDone(transport::UnaryCall& call) {
   ended_ = context_.clock.Now();
-  message_ = std::move(call.response());
   // An OK without a message has nothing to read. An answer that gRPC's
   // libraries may read as an error is not kept. Both are passed on unchanged.
-  if (!message_.valid() || use_ == Use::kPass) return End();
+  if (!message().valid() || use_ == Use::kPass) return End();
   if (!call.doubt().empty()) {
     context_.log.AnswerInDoubt(call.doubt());
     return End();
   }
   const size_t compared = shadow_ == nullptr ? 0 : shadow_->bytes();
-  if (message_.size() + compared < kHandedOver && UnpackSome(kHandedOver)) {
+  if (message().size() + compared < kHandedOver && UnpackSome(kHandedOver)) {
     Read();
     return End();
   }
@@ -92,10 +90,10 @@ void UpstreamRun::OnDone(transport::UnaryCall& call) {
 }
 
 bool UpstreamRun::UnpackSome(size_t step) {
-  if (!message_.compressed()) return true;
+  if (!message().compressed()) return true;
   if (unpacker_ == nullptr) {
     auto unpacker = transport::Unpacker::Create(
-        call_->headers().Find("grpc-encoding"), message_.bytes());
+        call_->headers().Find("grpc-encoding"), message().bytes());
     if (!unpacker.ok()) return true;
     unpacker_ = *std::move(unpacker);
   }
@@ -116,7 +114,7 @@ bool UpstreamRun::UnpackSome(size_t step) {
 }
 
 void UpstreamRun::Read() {
-  if (!message_.compressed()) return Apply(message_);
+  if (!message().compressed()) return Apply(message());
   // An answer that cannot be decompressed here, or is too large to be stored,
   // is passed on unchanged.
   if (unpacker_ == nullptr) return;
@@ -175,7 +173,6 @@ void UpstreamRun::TellMisses() const {
 
 void UpstreamRun::End() {
   if (fate_ == Fate::kOversized) {
-    message_.Clear();
     call_->Refuse(
         transport::Refusal::kSize,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -196,20 +193,25 @@ void UpstreamRun::End() {
   SupersedeOlder();
   ReportUnattended();
   shadow_ = nullptr;  // counts a call that was not compared
-  if (flight_ != nullptr) {
-    const FlightEnd end = EndOf(*call_);
-    context_.flights.Finish(std::exchange(flight_, nullptr), end,
-                            std::move(entry_), ended_, /*found=*/!stored(),
-                            call_->status().error_code());
+  const auto role = std::exchange(role_, std::monostate());
+  if (const auto* const flight = std::get_if<std::shared_ptr<Flight>>(&role)) {
+    // Null: its caller had left before it was launched.
+    if (*flight != nullptr) {
+      context_.flights.Finish(*flight, EndOf(*call_), entry_, ended_,
+                              /*found=*/!stored(),
+                              call_->status().error_code());
+    }
+  } else if (const auto* const released =
+                 std::get_if<std::shared_ptr<FlightCaller>>(&role)) {
+    context_.flights.Leave(released->get());
   }
-  if (place_ != nullptr) context_.flights.Leave(place_.get());
   if (owner_ == nullptr) return;
   const std::shared_ptr<RunOwner> owner = std::move(owner_);
-  owner->OnAnswer(*call_, message_, stored());
+  owner->OnAnswer(*call_, stored());
 }
 
 void UpstreamRun::SupersedeOlder() {
-  if (!may_store() || fate_ == Fate::kPurged || entry_ || !message_.valid() ||
+  if (!may_store() || fate_ == Fate::kPurged || entry_ || !message().valid() ||
       !call_->doubt().empty()) {
     return;
   }
@@ -279,14 +281,13 @@ void UpstreamRun::Apply(const transport::Message& response) {
   if (storing.store) Fill(*view, storing);
   told_.facts = view->facts;
   for (const absl::string_view piece : view->body) told_.bytes += piece.size();
-  told_.lifetime = storing.lifetime;
   // An answer that memory did not take is not stored, so its TTL must not be
   // that of an entry.
   if (!stored()) storing = {};
   const auto ttl = state_->policy.MissTtl(view->facts, storing);
   told_.told_ttl = ttl;
   if (ttl.has_value()) {
-    message_ = MessageWithTtl(*view, response, *ttl);
+    message() = MessageWithTtl(*view, response, *ttl);
   }
 }
 

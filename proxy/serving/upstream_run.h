@@ -19,21 +19,18 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
-#include "cache/policy.h"
 #include "cache/response.h"
 #include "cache/store/bans.h"
-#include "proxy/serving/flight.h"
-#include "proxy/serving/function_state.h"
+#include "proxy/serving/context.h"
 #include "proxy/serving/shadow.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/upstream.h"
 
 namespace fncache::proxy::serving {
-
-struct ServingContext;
 
 // The use that may be made of the answer beyond passing it to its caller.
 enum class Use {
@@ -66,10 +63,9 @@ enum class Fate {
 class RunOwner {
  public:
   // Is called once, on the worker, unless detached before; never from within
-  // Start. The owner sends `message`. It is not valid with an error, or if the
-  // function sent none. `stored`: the memory tier took it.
-  virtual void OnAnswer(transport::UnaryCall& call,
-                        const transport::Message& message, bool stored) = 0;
+  // Start. The owner sends the call's response, which may have another TTL than
+  // the function sent. `stored`: the memory tier took it.
+  virtual void OnAnswer(transport::UnaryCall& call, bool stored) = 0;
 
  protected:
   ~RunOwner() = default;
@@ -93,14 +89,12 @@ class UpstreamRun final : public FlightCall,
     memory_ = std::move(memory);
   }
   // Sets the flight that ends with this run.
-  void SetFlight(std::shared_ptr<Flight> flight) {
-    flight_ = std::move(flight);
-  }
+  void SetFlight(std::shared_ptr<Flight> flight) { role_ = std::move(flight); }
   // Sets the released caller. Its slot is freed when this run ends.
   void SetPlace(std::shared_ptr<FlightCaller> place) {
-    place_ = std::move(place);
+    role_ = std::move(place);
   }
-  bool has_flight() const { return flight_ != nullptr; }
+  bool has_flight() const { return flight() != nullptr; }
   // Under `mode: shadow`: `shadow` decides if the answer is compared or stored.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
@@ -112,11 +106,12 @@ class UpstreamRun final : public FlightCall,
   struct Told {
     cache::ResponseFacts facts;
     size_t bytes = 0;  // of the response without its meta
-    absl::Duration lifetime;
     absl::optional<absl::Duration> told_ttl;  // if it is not the function's
   };
   const Told& told() const { return told_; }
   bool stored() const { return fate_ == Fate::kStored; }
+  // The entry that the response became, or a newer one. Null: there is none.
+  const cache::store::EntryRef& entry() const { return entry_; }
   // The run waits for a connection to the function.
   bool connecting() const { return call_->connecting(); }
   bool waits_in_place() const { return call_->waits_in_place(); }
@@ -133,6 +128,11 @@ class UpstreamRun final : public FlightCall,
   void OnAbandoned(uint64_t abandonment) override;
 
  private:
+  std::shared_ptr<Flight> flight() const {
+    const auto* const flight = std::get_if<std::shared_ptr<Flight>>(&role_);
+    return flight == nullptr ? nullptr : *flight;
+  }
+  transport::Message& message() { return call_->response(); }
   bool may_store() const { return use_ >= Use::kStore; }
   void OnDone(transport::UnaryCall& call);
   // Decompresses `step` more bytes of a compressed answer, to store it and to
@@ -187,8 +187,10 @@ class UpstreamRun final : public FlightCall,
   size_t request_bytes_ = 0;
   absl::Time started_;
   std::shared_ptr<RunOwner> owner_;
-  std::shared_ptr<Flight> flight_;
-  std::shared_ptr<FlightCaller> place_;
+  // Its role until it ends: it has a flight, or a released caller's slot.
+  std::variant<std::monostate, std::shared_ptr<Flight>,
+               std::shared_ptr<FlightCaller>>
+      role_;
   std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<transport::UnaryCall> call_;
   uint64_t abandonment_ = 0;  // the latest
@@ -198,7 +200,6 @@ class UpstreamRun final : public FlightCall,
   // Until the answer is decompressed and read.
   std::unique_ptr<transport::Unpacker> unpacker_;
   absl::Time ended_;
-  transport::Message message_;  // as the function sent it, or with another TTL
   Fate fate_ = Fate::kNotKept;
   cache::store::EntryRef entry_;  // of kStored and kNewer
   Told told_;
