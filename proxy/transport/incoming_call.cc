@@ -139,9 +139,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       collector_(limits->max_request_bytes, unasked_),
       metadata_(limits->room->inflight(), Inflight::Share::kArriving, worker),
       itself_(limits->room->inflight(), Inflight::Share::kCalls, worker),
-      reading_(limits->room->inflight(), Inflight::Share::kArriving, worker),
-      sending_(limits->room->inflight(), Inflight::Share::kRunning, worker),
-      passing_(limits->room->inflight(), Inflight::Share::kRelayed, worker) {
+      charged_(limits->room->inflight(), Inflight::Share::kArriving, worker) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
     deadline_ = Deadline::OfCaller(timeout, Deadline::Now());
@@ -157,16 +155,16 @@ IncomingCall::~IncomingCall() {
   StopWatching();
   ForgetUnpacking();
   worker_->loop()->Forget(this);
-  if (inflight() != nullptr && passing_.bytes() > 0) {
+  if (passing()) {
     inflight()->Yield(Inflight::Share::kRelayed, this);
   }
   if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
   worker_->Leave(this);
 }
 
-bool IncomingCall::OnCancelled(absl::AnyInvocable<void()> notice) {
+bool IncomingCall::OnCancelled(Notice notice) {
   if (stream_ == nullptr || IsLate()) return false;
-  notice_ = std::move(notice);
+  waiter_ = std::move(notice);
   ArmDeadline();
   return true;
 }
@@ -179,27 +177,33 @@ void IncomingCall::ArmDeadline() {
 
 void IncomingCall::OnDeadline() {
   deadline_timer_.reset();
-  if (reader_ != nullptr) {
+  if (reading()) {
     return TellReader(
         grpc::Status(grpc::StatusCode::CANCELLED, "Deadline Exceeded"));
   }
-  if (notice_ != nullptr) std::exchange(notice_, nullptr)();
+  NotifyCancelled();
 }
 
-void IncomingCall::Read(absl::AnyInvocable<void(const grpc::Status&)> done) {
-  reader_ = std::move(done);
+void IncomingCall::NotifyCancelled() {
+  if (!std::holds_alternative<Notice>(waiter_)) return;
+  Notice notice = std::get<Notice>(std::exchange(waiter_, std::monostate()));
+  notice();
+}
+
+void IncomingCall::Read(ReadDone done) {
+  waiter_ = std::move(done);
   // A call without any byte of its message uses memory, too.
   worker_->loop()->AtTurnEnd(this);
 }
 
 void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
-  if (tap_ != nullptr) return tap_->OnCallerData(bytes);
-  if (reader_ == nullptr) {
+  if (tap() != nullptr) return tap()->OnCallerData(bytes);
+  if (!reading()) {
     stream.Consume(bytes.size());
     return;
   }
   const MessageCollector::State state = collector_.Take(bytes);
-  reading_.Set(std::max(collector_.held(), granted_));
+  charged_.Set(std::max(collector_.held(), granted_));
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
@@ -240,10 +244,9 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 }
 
 void IncomingCall::AskForRest(http2::Stream& stream) {
-  if (asked_) return;
+  if (waits()) return;
   const size_t whole = collector_.announced() + kMessagePrefix;
   if (whole <= unasked_) return;
-  asked_ = true;
   limits_.room->Ask(this, &stream.connection(), whole - unasked_,
                     collector_.announced());
 }
@@ -268,8 +271,8 @@ void IncomingCall::OnRoom(Inflight::Share share) {
   granted_ = collector_.announced();
   collector_.Expect();
   CountUnasked(0);
-  reading_.Move(share);
-  reading_.Set(granted_);
+  charged_.Move(share);
+  charged_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
 
@@ -284,14 +287,13 @@ size_t IncomingCall::SlowestComing() const { return SlowestOf(granted_); }
 void IncomingCall::WatchReading(absl::Duration after) {
   watch_timer_ = worker_->After(after, [this] {
     watch_timer_.reset();
-    if (reader_ == nullptr || request_.valid()) return;
+    if (!reading() || request_.valid()) return;
     // A request that has filled its window without a grant waits itself.
-    const bool waits = asked_ && granted_ == 0 &&
-                       collector_.held() + kMessagePrefix >= unasked_;
+    const bool full = waits() && collector_.held() + kMessagePrefix >= unasked_;
     const absl::Duration idle =
         absl::Nanoseconds(worker_->loop()->now() - moved_);
     if (idle < kStandsStill) return WatchReading(kStandsStill - idle);
-    if (waits || inflight() == nullptr || !inflight()->readers_wait()) {
+    if (full || inflight() == nullptr || !inflight()->readers_wait()) {
       return WatchReading(kLookAgain);
     }
     RefuseRequest(
@@ -301,8 +303,8 @@ void IncomingCall::WatchReading(absl::Duration after) {
 }
 
 void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
-  if (tap_ != nullptr) return tap_->OnCallerEnd();
-  if (reader_ == nullptr || request_.valid()) return;
+  if (tap() != nullptr) return tap()->OnCallerEnd();
+  if (!reading() || request_.valid()) return;
   if (collector_.state() == MessageCollector::State::kWhole) {
     worker_->loop()->Forget(this);
     return RequestIsThere();
@@ -314,9 +316,9 @@ void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
 void IncomingCall::OnTurnEnd() {
   if (!owned_) {
     if (stream_ == nullptr) return;
-    return passing_.bytes() > 0 ? WeighRest() : AnswerIsNotTaken();
+    return passing() ? WeighRest() : AnswerIsNotTaken();
   }
-  if (reader_ == nullptr || request_.valid()) return;
+  if (!reading() || request_.valid()) return;
   if (collector_.state() == MessageCollector::State::kWhole) {
     return RequestIsThere();
   }
@@ -335,11 +337,9 @@ void IncomingCall::RequestIsThere() {
   StopWatching();
   request_ = collector_.Release();
   if (crowded_) itself_.Set(kServedCall);
-  if (asked_) {
-    limits_.room->Complete(this);
-    if (request_.size() > http2::kUsualWindow) {
-      limits_.room->GrowWindow(stream_->connection());
-    }
+  limits_.room->Complete(this);
+  if (granted_ > 0 && request_.size() > http2::kUsualWindow) {
+    limits_.room->GrowWindow(stream_->connection());
   }
   if (!CanBeKeyed(fields_)) return TellReader(grpc::Status::OK);
   if (!request_.compressed()) {
@@ -362,25 +362,25 @@ bool IncomingCall::HoldUnpacked(size_t bytes) {
   const bool small = std::max(request_.size(), bytes) <= kUnpackedATurn;
   // It exceeds the quota already. If it grew much, others could exceed it with
   // less.
-  if (reading_.share() == Share::kBeyond) return small;
+  if (charged_.share() == Share::kBeyond) return small;
   if (small) {
     limits_.room->Forget(this);
-    reading_.Move(Share::kArriving);
+    charged_.Move(Share::kArriving);
     return HoldUnasked(both, kUnchecked);
   }
   if (!limits_.room->Hold(this, &stream_->connection(), both)) return false;
   CountUnasked(0);
-  reading_.Move(Share::kReading);
+  charged_.Move(Share::kReading);
   return true;
 }
 
 void IncomingCall::HoldPacked(size_t more) {
-  if (reading_.share() == Inflight::Share::kArriving) {
+  if (charged_.share() == Inflight::Share::kArriving) {
     CountUnasked(request_.size() + more);
-  } else if (reading_.share() == Inflight::Share::kReading) {
+  } else if (charged_.share() == Inflight::Share::kReading) {
     limits_.room->Hold(this, &stream_->connection(), request_.size());
   }
-  reading_.Set(request_.size() + more);
+  charged_.Set(request_.size() + more);
 }
 
 // Decompression runs in steps, because a few kilobytes may become a gigabyte
@@ -405,7 +405,7 @@ IncomingCall::Step IncomingCall::OnStep() {
     const size_t made = unpacker_->size() + (more ? kUnpacker : 0);
     // A request that does not fit gets no key, and is forwarded as it arrived.
     if (HoldUnpacked(made)) {
-      reading_.Set(request_.size() + made);
+      charged_.Set(request_.size() + made);
     } else {
       unpacker_->StopKeeping();
       HoldPacked(kUnpacker);
@@ -445,13 +445,18 @@ void IncomingCall::RefuseForRoom() {
 void IncomingCall::TellReader(const grpc::Status& status) {
   StopWatching();
   ForgetUnpacking();
-  std::exchange(reader_, nullptr)(status);
+  ReadDone done = std::get<ReadDone>(std::exchange(waiter_, std::monostate()));
+  done(status);
 }
 
 void IncomingCall::ForgetRequest() {
   request_.Clear();
   plain_.Clear();
-  reading_.Set(0);
+  using Share = Inflight::Share;
+  if (charged_.share() != Share::kRunning &&
+      charged_.share() != Share::kRelayed) {
+    charged_.Set(0);
+  }
   CountUnasked(0);
   limits_.room->Forget(this);
 }
@@ -469,7 +474,7 @@ void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   // Free the memory now, so that no other call is ended for it in this
   // event-loop iteration.
   itself_.Set(0);
-  sending_.Set(0);
+  if (!passing()) charged_.Set(0);
   stream_->Reset(http2::kEnhanceYourCalm);
 }
 
@@ -489,7 +494,7 @@ void IncomingCall::AnswerIsNotTaken() {
 }
 
 void IncomingCall::KeepWatching(size_t unsent) {
-  if (passing_.bytes() == 0) sending_.Set(HoldsAnswer() ? unsent : 0);
+  if (!passing()) ChargeAnswer(HoldsAnswer() ? unsent : 0);
   WatchSending(unsent);
 }
 
@@ -500,7 +505,7 @@ bool IncomingCall::HoldsAnswer() const {
 }
 
 bool IncomingCall::OthersWait() const {
-  if (passing_.bytes() > 0) return RelayedWait();
+  if (passing()) return RelayedWait();
   if (inflight() == nullptr) return false;
   return (HoldsAnswer() && inflight()->misses_wait()) ||
          (itself_.bytes() > 0 && inflight()->LeavesLittle());
@@ -538,17 +543,18 @@ bool IncomingCall::HoldRelayed() {
   metadata_.Set(0);
   itself_.Set(0);
   CountUnasked(0);
-  passing_.Set(bytes);
+  charged_.Move(Inflight::Share::kRelayed);
+  charged_.Set(bytes);
   return true;
 }
 
 bool IncomingCall::HoldRelayed(size_t bytes) {
-  const size_t before = passing_.bytes();
+  const size_t before = charged_.bytes();
   const size_t steps =
       bytes > kFree ? (bytes + kRelayedStep - 1) / kRelayedStep : 0;
-  passing_.Set(kRelayedCall + WeightOf(fields_) +
+  charged_.Set(kRelayedCall + WeightOf(fields_) +
                WeightOf(stream_->trailers()) + steps * kRelayedStep);
-  return passing_.bytes() > before;
+  return charged_.bytes() > before;
 }
 
 bool IncomingCall::RelayedWait() const {
@@ -572,8 +578,8 @@ void IncomingCall::WeighRest() {
 }
 
 void IncomingCall::OnSent(http2::Stream& /*stream*/) {
-  if (tap_ != nullptr) return tap_->OnCallerSent();
-  if (!owned_ && passing_.bytes() > 0) worker_->loop()->AtTurnEnd(this);
+  if (tap() != nullptr) return tap()->OnCallerSent();
+  if (!owned_ && passing()) worker_->loop()->AtTurnEnd(this);
 }
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,
@@ -584,20 +590,20 @@ void IncomingCall::OnClosed(http2::Stream& /*stream*/,
     delete this;
     return;
   }
-  if (tap_ != nullptr) {
+  if (CallTap* const tap = this->tap()) {
+    waiter_ = std::monostate();
     const bool reset = end.kind == http2::StreamEnd::Kind::kPeerReset;
-    return std::exchange(tap_, nullptr)
-        ->OnCallerGone(reset ? end.code : http2::kCancel);
+    return tap->OnCallerGone(reset ? end.code : http2::kCancel);
   }
-  if (reader_ != nullptr) {
+  if (reading()) {
     return TellReader(
         grpc::Status(grpc::StatusCode::CANCELLED, "the caller has gone"));
   }
-  if (notice_ != nullptr) std::exchange(notice_, nullptr)();
+  NotifyCancelled();
 }
 
 void IncomingCall::Attach(CallTap* tap) {
-  tap_ = tap;
+  waiter_ = tap;
   stream_->set_passes();
   stream_->KeepTrailers(true);
 }
@@ -608,9 +614,7 @@ void IncomingCall::Cancel() {
 
 void IncomingCall::Drop() {
   owned_ = false;
-  tap_ = nullptr;
-  notice_ = nullptr;
-  reader_ = nullptr;
+  waiter_ = std::monostate();
   ForgetUnpacking();
   unpacker_ = nullptr;
   ForgetRequest();
@@ -619,7 +623,7 @@ void IncomingCall::Drop() {
     return;
   }
   // OnClosed follows.
-  if (passing_.bytes() > 0 && !stream_->end_sent()) WatchAnswer();
+  if (passing() && !stream_->end_sent()) WatchAnswer();
   if (stream_->ended()) return;
   if (IsLate() && !stream_->answered()) {
     return SendStatus(
@@ -648,7 +652,7 @@ void IncomingCall::Relay(const http2::Fields& headers,
   relayed_ = true;
   headers_ = headers;
   trailers_ = trailers;
-  sending_.Set(WeightOf(headers_) + WeightOf(trailers_));
+  ChargeAnswer(WeightOf(headers_) + WeightOf(trailers_));
 }
 
 void IncomingCall::Answer(Ptr call, Message message,
@@ -663,7 +667,7 @@ void IncomingCall::Answer(Ptr call, Message message,
   if (!call->relayed_) AddStatus(status, &call->trailers_);
   call->headers_.Clear();
   stream->EndWith(std::move(call->trailers_));
-  if (call->relayed_) call->sending_.Set(call->Unsent());
+  if (call->relayed_) call->ChargeAnswer(call->Unsent());
   call->ForgetMetadata();
   call->WatchAnswer();
 }

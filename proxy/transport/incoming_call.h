@@ -19,6 +19,7 @@
 
 #include <memory>
 #include <string>
+#include <variant>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
@@ -101,15 +102,19 @@ class IncomingCall final : public Activity,
   // When the call arrived (wall clock, for latencies only).
   absl::Time arrived() const { return arrived_; }
 
+  using ReadDone = absl::AnyInvocable<void(const grpc::Status&)>;
+  using Notice = absl::AnyInvocable<void()>;
+
   // Calls `notice` when the caller cancels, its deadline passes, or its
   // connection is lost. It does so at most once, and only while the call is
   // owned. It replaces an earlier notice. False if one of these has happened
   // already: then `notice` is not called, and the function's caller must act.
-  [[nodiscard]] bool OnCancelled(absl::AnyInvocable<void()> notice);
+  // Not while Read waits, which reports the same.
+  [[nodiscard]] bool OnCancelled(Notice notice);
 
   // Calls `done` when the request is complete (OK), or cannot arrive any more
   // (an error). Never before this returns.
-  void Read(absl::AnyInvocable<void(const grpc::Status&)> done);
+  void Read(ReadDone done);
   // The request as it arrived, and decompressed; the same if it was not
   // compressed. plain() is not valid if the request cannot be decompressed.
   const Message& request() const { return request_; }
@@ -176,6 +181,22 @@ class IncomingCall final : public Activity,
   void OnTurnEnd() override;
   void OnRoom(Inflight::Share share) override;
 
+  bool reading() const { return std::holds_alternative<ReadDone>(waiter_); }
+  CallTap* tap() const {
+    CallTap* const* const tap = std::get_if<CallTap*>(&waiter_);
+    return tap == nullptr ? nullptr : *tap;
+  }
+  // The memory of a relayed call is charged.
+  bool passing() const {
+    return charged_.share() == Inflight::Share::kRelayed &&
+           charged_.bytes() > 0;
+  }
+  void ChargeAnswer(size_t bytes) {
+    charged_.Move(Inflight::Share::kRunning);
+    charged_.Set(bytes);
+  }
+  // Calls the notice, if there is one.
+  void NotifyCancelled();
   // Asks for memory for the request's bytes beyond the first window.
   void AskForRest(http2::Stream& stream);
   // Charges bytes that arrived without a grant. False if the connection then
@@ -237,15 +258,14 @@ class IncomingCall final : public Activity,
   const Method method_;
   bool owned_ = true;
   bool relayed_ = false;
-  bool asked_ = false;  // for memory; only a large request does
   bool lasts_ = false;  // kCallItself is charged, as the request is incomplete
   const bool crowded_;  // its connection has many calls
-  CallTap* tap_ = nullptr;
   http2::Fields fields_;
   absl::Time arrived_;
   Deadline deadline_;
-  absl::AnyInvocable<void()> notice_;
-  absl::AnyInvocable<void(const grpc::Status&)> reader_;
+  // The one that waits for an event: for the whole request (Read), the loss of
+  // the caller (OnCancelled), or everything (Attach).
+  std::variant<std::monostate, ReadDone, Notice, CallTap*> waiter_;
   absl::optional<TimerId> deadline_timer_;
   const size_t unasked_;  // bytes that may arrive without a grant
   MessageCollector collector_;
@@ -262,10 +282,10 @@ class IncomingCall final : public Activity,
   http2::Fields trailers_;
   Held metadata_;  // fields beyond the usual, of a call that is not relayed
   Held itself_;    // the call, if its connection has many
-  Held reading_;
-  Held sending_;        // an answer that only this call uses
+  // The share says whose bytes: the request's; then kRunning, of an answer that
+  // only this call uses; or kRelayed, of a relayed call.
+  Held charged_;
   http2::Slice entry_;  // piece of an unsent answer; maybe the memory tier's
-  Held passing_;        // of a relayed call
   // Checks that the request moves while it is read, and later the answer.
   absl::optional<TimerId> watch_timer_;
 };

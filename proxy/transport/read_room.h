@@ -31,6 +31,8 @@ class ReadRoom {
 
    protected:
     ~Reader() = default;
+    // It has asked, and its remainder may not arrive yet.
+    bool waits() const { return state_ == State::kWaits; }
 
    private:
     friend class ReadRoom;
