@@ -82,7 +82,7 @@ void RunFunctionCall::Start() {
 
 void RunFunctionCall::OnRead(const grpc::Status& status) {
   const auto keep = shared_from_this();
-  state_ = context_.states.Of(worker_->index());
+  state_ = context_.states.Of(worker()->index());
   const Directives directives =
       ReadDirectives(incoming_->fields(), state_->options.bypass_metadata);
   if (directives.authorization) {
@@ -116,7 +116,7 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     stage_ = Stage::kKeying;
     using Effort = transport::Worker::Effort;
     const bool is_long = plain().size() >= kLongWork;
-    if (worker_->Offload(this, is_long ? Effort::kLong : Effort::kUsual)) {
+    if (worker()->Offload(this, is_long ? Effort::kLong : Effort::kUsual)) {
       OnWorked();
     }
     return;
@@ -226,8 +226,8 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   const transport::Deadline& deadline = incoming_->deadline();
   if (patience_timer_.has_value() || deadline.none()) return;
   patience_timer_ =
-      worker_->After(deadline.LeftOf(kPatience, transport::Deadline::Now()),
-                     [this] { OnPatienceEnd(); });
+      worker()->After(deadline.LeftOf(kPatience, transport::Deadline::Now()),
+                      [this] { OnPatienceEnd(); });
 }
 
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
@@ -249,11 +249,11 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
 void RunFunctionCall::LookBelow() {
   stage_ = Stage::kLookingBelow;
   auto pending =
-      std::make_unique<PendingLookup>(worker_, &state_->store.bans());
+      std::make_unique<PendingLookup>(worker(), &state_->store.bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
   state_->store.GetLower(
       key_, context_.id, context_.clock.Now(),
-      [call = shared_from_this(), worker = worker_,
+      [call = shared_from_this(), worker = worker(),
        pending = std::move(pending)](cache::store::Found found) mutable {
         worker->Post([call = std::move(call), pending = std::move(pending),
                       found = std::move(found)] { call->OnLower(found); });
@@ -325,7 +325,7 @@ void RunFunctionCall::Launch(bool outlives) {
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
-  run_->Start({worker_, incoming_->fields(), incoming_->request(),
+  run_->Start({worker(), incoming_->fields(), incoming_->request(),
                incoming_->deadline().Extended(longer),
                /*impatient=*/static_cast<bool>(old_)},
               shared_from_this());
@@ -426,8 +426,8 @@ void RunFunctionCall::OnGone() {
       joined ? cache::Outcome::kCollapsed : cache::OutcomeOf(reason_),
       late ? grpc::StatusCode::DEADLINE_EXCEEDED : grpc::StatusCode::CANCELLED);
   if (late && waits) {
-    transport::IncomingCall::Finish(
-        std::move(incoming_), context_.upstream.TooLate(worker_, connecting));
+    const grpc::Status status = context_.upstream.TooLate(worker(), connecting);
+    transport::IncomingCall::Finish(std::move(incoming_), status);
   }
   incoming_ = nullptr;
   End();
@@ -551,6 +551,8 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call, bool stored) {
 }
 
 void RunFunctionCall::Count(cache::Outcome outcome, int code) {
+  if (patience_timer_.has_value()) worker()->Cancel(*patience_timer_);
+  patience_timer_.reset();
   telemetry::CallRecord record;
   record.method = incoming_->method();
   record.outcome = outcome;
@@ -574,8 +576,6 @@ void RunFunctionCall::Count(cache::Outcome outcome, int code) {
 
 void RunFunctionCall::End() {
   stage_ = Stage::kOver;
-  if (patience_timer_.has_value()) worker_->Cancel(*patience_timer_);
-  patience_timer_.reset();
   old_ = nullptr;
   entered_ = {};
   // The run may continue for other callers.

@@ -57,9 +57,7 @@ class RunFunctionCall final
       public std::enable_shared_from_this<RunFunctionCall> {
  public:
   RunFunctionCall(transport::IncomingCallPtr incoming, ServingContext* context)
-      : context_(*context),
-        incoming_(std::move(incoming)),
-        worker_(incoming_->worker()) {}
+      : context_(*context), incoming_(std::move(incoming)) {}
 
   void Start();
   void OnAnswer(transport::UnaryCall& call, bool stored) override;
@@ -88,7 +86,7 @@ class RunFunctionCall final
         : FlightCaller(key, call->incoming_->deadline().end(),
                        call->reason_ == cache::Reason::kExpired,
                        /*has_old=*/static_cast<bool>(call->old_)),
-          worker_(call->incoming_->worker()),
+          worker_(call->worker()),
           call_(call) {}
     void OnSignal(FlightSignal signal) override {
       worker_->Post([call = call_, signal = std::move(signal)] {
@@ -175,17 +173,18 @@ class RunFunctionCall final
   // The same for a call that no entry answers, with the reason of its miss if
   // that is known.
   void AddForwardStatus(bool collapsed, bool stored);
+  // Not once incoming_ is null.
+  transport::Worker* worker() const { return incoming_->worker(); }
   // The request, decompressed.
   const transport::Message& plain() const { return incoming_->plain(); }
-  // Counts the call as it ends. It comes before the answer, so that a caller
-  // with an answer finds its call counted.
+  // Counts the call as it ends, and stops its timer. It comes before the
+  // answer, so that a caller with an answer finds its call counted.
   void Count(cache::Outcome outcome, int code);
   // The last step. `incoming_` is null by then.
   void End();
 
   ServingContext& context_;
   transport::IncomingCallPtr incoming_;
-  transport::Worker* const worker_;
   Stage stage_ = Stage::kReading;
   // Why the call goes to the function, unless it is a hit. Its cache-status,
   // its outcome and the use of its answer follow from this. A miss has
