@@ -217,7 +217,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
       return RefuseForRoom();
     case MessageCollector::State::kWhole:
-      if (std::exchange(lasts_, false)) {
+      if (lasts()) {
         metadata_.Set(metadata_.bytes() - kCallItself);
         if (granted_ > 0) CountUnasked(0);
       }
@@ -323,8 +323,7 @@ void IncomingCall::OnTurnEnd() {
     return RequestIsThere();
   }
   if (inflight() == nullptr) return;
-  if (!lasts_) {
-    lasts_ = true;
+  if (!lasts()) {
     metadata_.Set(metadata_.bytes() + kCallItself);
     if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
       return RefuseForRoom();

@@ -186,6 +186,8 @@ class IncomingCall final : public Activity,
     CallTap* const* const tap = std::get_if<CallTap*>(&waiter_);
     return tap == nullptr ? nullptr : *tap;
   }
+  // kCallItself is charged, as the request is incomplete.
+  bool lasts() const { return metadata_.bytes() > WeightOf(fields_); }
   // The memory of a relayed call is charged.
   bool passing() const {
     return charged_.share() == Inflight::Share::kRelayed &&
@@ -258,7 +260,6 @@ class IncomingCall final : public Activity,
   const Method method_;
   bool owned_ = true;
   bool relayed_ = false;
-  bool lasts_ = false;  // kCallItself is charged, as the request is incomplete
   const bool crowded_;  // its connection has many calls
   http2::Fields fields_;
   absl::Time arrived_;
@@ -280,8 +281,10 @@ class IncomingCall final : public Activity,
   http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
-  Held metadata_;  // fields beyond the usual, of a call that is not relayed
-  Held itself_;    // the call, if its connection has many
+  // Fields beyond the usual, and the call itself while lasts(). Not of a
+  // relayed call.
+  Held metadata_;
+  Held itself_;  // the call, if its connection has many
   // The share says whose bytes: the request's; then kRunning, of an answer that
   // only this call uses; or kRelayed, of a relayed call.
   Held charged_;
