@@ -431,8 +431,8 @@ int main(int argc, char** argv) {
   fncache::ExitWhereThreadsAreMissing();
   // Debian's abseil detects deadlocks by default: 210 ns a lock instead of 7.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // At exit OpenSSL would free what gRPC's threads, which nobody can wait for,
-  // may still be connecting with.
+  // At exit OpenSSL would free memory that gRPC's threads may still use to
+  // connect. These threads cannot be joined.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   fncache::program::TakeGrpcLog();
   if (argc < 2) {

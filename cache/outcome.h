@@ -54,8 +54,8 @@ enum class Reason {
 inline constexpr size_t kMissReasons = 8;    // from kNew
 inline constexpr size_t kBypassReasons = 7;  // from kAuthorization
 
-// The outcome of a call that goes to the function for this reason. Of a miss,
-// the reason that the lookup gives: kUnknown or kExpired.
+// The outcome of a call that goes to the function for this reason. A miss
+// has the reason that the lookup gives: kUnknown or kExpired.
 inline Outcome OutcomeOf(Reason reason) {
   if (reason >= Reason::kAuthorization) return Outcome::kBypass;
   if (reason >= Reason::kNoCache) return Outcome::kRequest;

@@ -101,7 +101,7 @@ void SetUpstreamEvents(const telemetry::FunctionInstruments* function,
   };
   options->reachable = [function, target = options->target] {
     function->Reachable();
-    Log(LogLevel::kInfo, "the function can be reached again",
+    Log(LogLevel::kInfo, "the function is reachable",
         {{"function", function->name()}, {"upstream", target}});
   };
   options->lost =

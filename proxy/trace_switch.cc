@@ -48,7 +48,7 @@ insight::trace::TraceOptions OptionsOf(
   // records.
   options.on_failure = [](absl::string_view why) {
     if (why.empty()) {
-      Log(LogLevel::kInfo, "the trace is written again");
+      Log(LogLevel::kInfo, "the trace can be written");
     } else {
       Log(LogLevel::kWarning, "the trace cannot be written: calls go untraced",
           {{"why", why}});

@@ -514,7 +514,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       return (value_head & 0xff) == kMapValue && is_holder &&
              Ways::Low(Ways::Copy(key, out), key_size) == 0;
     };
-    // Copies it. What it holds joins the queue.
+    // Copies it. The messages in it join the queue.
     const auto copy = [&](int64_t entry) {
       const auto word = static_cast<uint64_t>(entry);
       const char* const from = start + (word & kMostPlace);

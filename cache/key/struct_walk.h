@@ -36,11 +36,12 @@ class StructWalk {
   // Walks with the instructions of `machine`, as far as this one has them.
   explicit StructWalk(Machine machine = ThisMachine());
 
-  // Writes the canonical form of the message `bytes` to `out`, which has room
-  // for that many, 64 more, and *growth: so many bytes it may be longer than
-  // `bytes`, and what of them is used is taken off. Returns its end, or null if
-  // it is not plain or there is no room. `depth` is how many messages may be
-  // nested below it. Up to `readable_end` there are bytes that may be read.
+  // Writes the canonical form of the message `bytes` to `out`, which is *growth
+  // + 64 bytes longer than `bytes`. The form may be at most *growth bytes
+  // longer than `bytes`; the bytes that it uses are subtracted from *growth.
+  // Returns the form's end, or null if it is not plain or does not fit. `depth`
+  // is how many messages may be nested below it. Bytes up to `readable_end` may
+  // be read.
   //
   // With `node` it leaves out what is masked, and writes the Structs and lists
   // that a mask leads into one after the other, as docs/key-format.md says.
@@ -81,10 +82,9 @@ class StructWalk {
   struct Tables;
   static const Tables kTables;
 
-  // The walk from the holder number `begin` on, compiled for each of the ways
-  // of walk_machine.h. With kMasked it writes this holder only, whole and
-  // without what `node` masks, and writes what that holds by walks of their
-  // own.
+  // The walk from the holder number `begin` on, compiled for each class of
+  // walk_machine.h. With kMasked it writes this holder only, whole and without
+  // what `node` masks. Walks of their own write the holders in it.
   template <typename Ways, bool kMasked>
   char* Walk(size_t begin, const MaskNode* node);
   char* WalkOnThisMachine(size_t begin, const MaskNode* node);
@@ -108,7 +108,7 @@ class StructWalk {
                                           int depth);
   void Copy(const char* start, const char* end);
 
-  // Of masked walks. AddInner writes the Struct or list with the contents at
+  // For masked walks. AddInner writes the Struct or list with the contents at
   // `p`, whose `what` this is, without what `node` (null: nothing) masks.
   ABSL_ATTRIBUTE_NOINLINE bool AddInner(const char* p, uint64_t what,
                                         const MaskNode* node);

@@ -777,7 +777,7 @@ bool RocksDiskStore::Writable(absl::Time now) {
   }
   if (!degraded_) {
     told_ = false;
-    Log(LogLevel::kInfo, "the cache on disk can be written to again",
+    Log(LogLevel::kInfo, "the cache on disk takes writes",
         {{"dir", directory_->path()}});
   }
   return !degraded_;

@@ -261,7 +261,7 @@ void Tiers::KeepOpening() {
   }
   memory_.Clear();
   Log(LogLevel::kInfo,
-      "the cache on disk is open: memory was emptied, keys are made anew");
+      "the cache on disk is open: memory was emptied, keys have its seed");
 }
 
 void Tiers::LogFailure(const absl::Status& status) {
@@ -273,7 +273,7 @@ void Tiers::LogFailure(const absl::Status& status) {
   if (logged_ == reason) return;
   logged_ = std::move(reason);
   Log(LogLevel::kError,
-      "the cache on disk cannot be opened: memory only, trying again",
+      "the cache on disk cannot be opened: memory only, retrying",
       {{"every", absl::FormatDuration(retry_)}, {"error", status.message()}});
 }
 

@@ -16,7 +16,7 @@
 
 namespace fncache::insight::whatif {
 
-// What was counted, of all calls or of a group's.
+// The counts of all calls, or of a group's.
 struct Tally {
   uint64_t hits = 0, stale = 0, collapsed = 0, misses = 0, bypasses = 0;
   uint64_t hit_bytes = 0, miss_bytes = 0;  // of responses
@@ -38,7 +38,8 @@ struct Outcome {
   uint64_t pipelines = 0;
   double seconds = 0;  // in which it was counted
   uint64_t evictions = 0;
-  // Of what hits were answered with, in seconds; none where nobody knows.
+  // Ages of the entries that answered hits, in seconds; none where they are
+  // unknown.
   struct Ages {
     double p50 = 0, p99 = 0, max = 0;
   };

@@ -92,9 +92,9 @@ void AppendNamedSets(std::string* out) {
   absl::StrAppend(out, R"(
 ## Named sets of masks
 
-What `mask` takes beside paths. A name stands for its paths, which make the key;
-several names, and paths beside them, add up. `--check` and /statusz show the
-paths that come of it. YAML reserves `@` at the start of a text, so a name needs
+`mask` accepts these names beside paths. A name stands for its paths, which make
+the key; several names, and paths beside them, add up. `--check` and /statusz show
+the paths of the names. YAML reserves `@` at the start of a text, so a name needs
 quotes in the file and in the variable: `mask: ["@versions", "@times"]`.
 )");
   for (const cache::key::NamedMaskSet& set : cache::key::NamedMaskSets()) {

@@ -162,8 +162,8 @@ std::vector<Row> FunctionRows() {
           &Function::listen, "0.0.0.0:9443", kRestart,
           "Where callers of the function connect. Never shared with another "
           "process. A unix socket's file has the mode that the umask leaves, "
-          "takes the place of one that nobody listens on, and is removed at "
-          "the end.")
+          "replaces a file on which no process listens, and is removed at the "
+          "end.")
           .OfOneFunction(),
       Row("upstream", Target(), &Function::upstream,
           Unset{"none, it is needed"}, kRestart,
@@ -228,8 +228,8 @@ std::vector<Row> LimitRows() {
           "Threads that serve calls, each with connections of its own."),
       Row("inflight.bytes", Size("1MiB", "1TiB", "512MiB"),
           &Daemon::inflight_bytes, "256MiB", kLive,
-          "What calls that have not ended may hold, all functions together; "
-          "beyond it requests wait, and relayed calls are refused."),
+          "Memory for calls that have not ended, all functions together. "
+          "Beyond it requests wait, and relayed calls are refused."),
       Row("max_request_bytes", Size("1KiB", "4095MiB", "64MiB"),
           &Daemon::max_request_bytes, "256MiB", kLive,
           "Larger requests of RunFunction, compressed or not, are refused with "
@@ -240,19 +240,21 @@ std::vector<Row> LimitRows() {
           "RESOURCE_EXHAUSTED."),
       Row("max_metadata_bytes", Size("4KiB", "128KiB", "16KiB"),
           &Daemon::max_metadata_bytes, "64KiB", kLive,
-          "Metadata of one call, in either direction, names, values and 32 for "
-          "each counted; beyond it the call fails. A single name or value "
-          "beyond 64 KiB, as it is sent, ends its connection."),
+          "Metadata of one call, in either direction: names, values and 32 for "
+          "each field. Beyond it the call fails. A single name or value beyond "
+          "64 KiB, as it is sent, ends its connection."),
       Row("max_streams", Number(1, 1'000'000), &Daemon::max_streams, "1024",
-          kLive, "Calls at once on one connection; callers are told."),
+          kLive,
+          "Calls at once on one connection. Callers get this number in the "
+          "HTTP/2 settings."),
       Row("max_connections", Number(1, 1'000'000), &Daemon::max_connections,
           "4096", kLive,
           "Connections to one listener; the newest beyond it are closed."),
       Row("idle_timeout", DurationOrNone("10m"), &Daemon::idle_timeout, "1h",
-          kLive, "A connection without a call for so long is told to go."),
+          kLive, "A connection without a call for this time gets a GOAWAY."),
       Row("max_connection_age", DurationOrNone("1h"),
           &Daemon::max_connection_age, "0s", kLive,
-          "A connection of this age is told to go when its calls have ended, "
+          "A connection of this age gets a GOAWAY when its calls have ended, "
           "so that callers spread over replicas."),
   };
 }
@@ -268,13 +270,13 @@ std::vector<Row> OperationRows() {
                 "made of $XDG_RUNTIME_DIR/fncache/admin.sock, "
                 "/run/fncache/admin.sock and /tmp/fncache-UID/admin.sock"},
           kRestart,
-          "The unix socket of fncache admin, mode 0600: who may open it may "
-          "purge, reload and look inside."),
+          "The unix socket of fncache admin, mode 0600: a user who may open it "
+          "may purge, reload and read the state."),
       Row("drain", DurationFromZero(), &Daemon::drain, "25s", kRestart,
           "How long SIGTERM lets calls in flight finish."),
       Row("drain_delay", DurationFromZero(), &Daemon::drain_delay, "0s",
           kRestart,
-          "How long before that it still accepts calls, no longer ready."),
+          "How long before that it still accepts calls, but is not ready."),
       Row("trace.dir", AnyText("DIR", "a directory"), &Daemon::trace_dir,
           Unset{"unset (no trace)"}, kLive,
           "Where calls are traced, for fncache explain."),
@@ -283,8 +285,8 @@ std::vector<Row> OperationRows() {
                                  {"paths", Level::kPaths},
                                  {"full", Level::kFull}}),
           &Daemon::trace_level, "paths", kLive,
-          "What a trace tells of a call: keys and times; paths, what changed "
-          "in the request, without values; full, the messages, secrets "
+          "Content of a trace. keys: keys and times. paths: also what changed "
+          "in the request, without values. full: also the messages, secrets "
           "redacted."),
       Row("trace.file_size", Size("64KiB", "1GiB", "8MiB or 64MiB"),
           &Daemon::trace_file_size, "64MiB", kLive,
@@ -292,7 +294,8 @@ std::vector<Row> OperationRows() {
       Row("trace.files", Number(2), &Daemon::trace_files, "8", kLive,
           "Files of the trace that are kept; the oldest go first."),
       Row("trace.sample", Sample(), &Daemon::trace_sample, "1", kLive,
-          "The share of composites that are traced, each with all calls."),
+          "The fraction of composites that are traced, each with all its "
+          "calls."),
       Row("explain.memory", ZeroOr(Size("1MiB", "64GiB", "64MiB")),
           &Daemon::explain_memory, "16MiB", kRestart,
           "Memory in which requests that missed are remembered, without their "
@@ -301,20 +304,21 @@ std::vector<Row> OperationRows() {
           OneOf<LogLevel>("LEVEL",
                           {std::begin(kLogLevels), std::end(kLogLevels)}),
           &Daemon::log_level, "info", kLive,
-          "What is logged to stderr, from this level up."),
+          "Lines of this level and above go to stderr."),
       Row("log.format", FormatOfLog(), &SetLogFormat, "text", kLive,
           "Lines for people, or a JSON object a line."),
       Row("log.access", LoggedCalls(), &SetLoggedCalls, "off", kLive,
           "Which calls of RunFunction have a line in the access log: none, "
           "those that were not answered from the cache, all, or those that "
-          "took at least so long."),
+          "took at least this time."),
       Row("log.access_format", FormatOfLog(), &AccessLog::format,
           Unset{"that of log.format"}, kLive, "The form of these lines."),
       Row("log.access_sample", Sample(), &AccessLog::sample, "1", kLive,
-          "The share of these calls that have a line, chosen at random."),
+          "The fraction of these calls that have a line, chosen at random."),
       Row("log.access_file", AnyText("FILE", "a file"), &AccessLog::file,
           Unset{"unset (stderr)"}, kLive,
-          "Where the lines go, behind what is there; opened anew on SIGUSR1."),
+          "Where the lines go. A file is appended to, and reopened on "
+          "SIGUSR1."),
   };
 }
 
@@ -330,53 +334,56 @@ std::vector<Row> PolicyRows() {
                                {"off", Mode::kOff},
                                {"shadow", Mode::kShadow}}),
           &Policy::mode, "on", kLive,
-          "Answer from the cache, or be a pure proxy; shadow: ask the function "
-          "every time, and compare with what the cache would have said."),
+          "on: answer from the cache. off: be a pure proxy. shadow: call the "
+          "function every time, and compare its answer with the one of the "
+          "cache."),
       Row("ttl.max", DurationFromZero(), &Policy::ttl_max, "24h", kLive,
-          "No entry lives longer, and ttl.min may not ask for more; 0 = no "
+          "No entry lives longer, and ttl.min may not be larger; 0 = no "
           "bound."),
       Row("ttl.override", DurationAboveZero(), &Policy::ttl_override,
           Unset{"unset"}, kLive,
-          "Lifetime whatever the function said; ttl.min and ttl.max bound it, "
-          "too."),
+          "Lifetime of each entry, instead of the function's TTL; ttl.min and "
+          "ttl.max bound it, too."),
       Row("ttl.default", DurationFromZero(), &Policy::ttl_default,
-          Unset{"unset"}, kLive, "Lifetime where the function said nothing."),
+          Unset{"unset"}, kLive,
+          "Lifetime of an entry whose response has no TTL."),
       Row("ttl.min", DurationFromZero(), &Policy::ttl_min, Unset{"unset"},
-          kLive, "Least lifetime of what is stored at all."),
+          kLive, "Least lifetime of each response that is stored."),
       Row("ttl.jitter", Fraction(), &Policy::ttl_jitter, "0", kLive,
-          "Part of its lifetime by which an entry's is shortened at random."),
+          "Largest fraction by which each lifetime is shortened at random."),
       Row("ttl.margin", Fraction(), &Policy::ttl_margin, "0.1", kLive,
-          "The last part of a lifetime, in which an entry is no longer served, "
-          "so that a requeue does not meet the entry that caused it."),
+          "The last fraction of a lifetime, in which an entry is not served, "
+          "so that a requeue does not find the entry that caused it."),
       Row("requeue_ttl", RequeueTtl(), &Policy::requeue_ttl, "remaining", kLive,
-          "The TTL that the runner sees, wherever the function gave one."),
+          "The TTL that the runner gets, if the function gave one."),
       Row("store_fatal", Switch(), &Policy::store_fatal, "false", kLive,
-          "Store responses that hold a FATAL result."),
+          "Store responses that contain a FATAL result."),
       Row("store_secrets",
           OneOf<StoreSecrets>("TIERS", {{"memory", StoreSecrets::kMemory},
                                         {"all", StoreSecrets::kAll},
                                         {"none", StoreSecrets::kNone}}),
           &Policy::store_secrets, "memory", kLive,
-          "Where responses with connection details are stored. Where it was "
-          "`all` and is not any more, or the function is gone from the "
-          "settings, the next start drops the whole disk cache, whatever "
-          "function an entry is of."),
+          "Where responses with connection details are stored. If it was `all` "
+          "and is changed, or the function is removed from the settings, the "
+          "next start drops the whole disk cache, the entries of all "
+          "functions."),
       Row("stale_while_revalidate", longer, &Policy::stale_while_revalidate,
           "0s", kLive,
-          "For how long past its time a response still answers at once, while "
-          "the function is asked behind. About two reconciles for each run of "
+          "How long after its time a response still answers at once, while a "
+          "refresh calls the function. About two reconciles for each run of "
           "the function."),
       Row("stale_if_error", longer, &Policy::stale_if_error, "0s", kLive,
-          "For how long past its time a response answers where the function "
-          "was asked and failed, or nine tenths of the caller's time are "
+          "How long after its time a response answers if the function was "
+          "called and failed, or if nine tenths of the caller's time are "
           "over."),
       Row("finish_abandoned", longer, &Policy::finish_abandoned, "0s", kLive,
           "How much longer than its caller's deadline a call of the function "
-          "may take, which then goes on without callers, so that a function "
-          "slower than they wait is answered from the cache the next time."),
+          "may take. It continues without callers, so that the cache answers "
+          "the next call even if the function is slower than its callers "
+          "wait."),
       Row("max_released", Number(1), &Policy::max_released, "16", kLive,
-          "Calls that run at once for callers whose shared call brought no "
-          "answer to share."),
+          "Calls of the function that run at once for released callers, whose "
+          "flight brought no answer to share."),
       Row("max_entry_bytes", Size("1", "2GiB", "64MB or 16MiB"),
           &Policy::max_entry_bytes, "16MiB", kLive,
           "Larger responses pass through and are not stored."),
@@ -384,15 +391,15 @@ std::vector<Row> PolicyRows() {
           OneOf<KeySource>("SOURCE", {{"content", KeySource::kContent},
                                       {"tag", KeySource::kTag}}),
           &Function::key, "content", kLive,
-          "What keys are made of: the whole request, or its meta.tag and what "
-          "Crossplane changes after computing that, for trusted runners. Not "
-          "beside mask."),
+          "Source of keys: the whole request, or its meta.tag and the fields "
+          "that Crossplane changes after it computed the tag, for trusted "
+          "runners. Not beside mask."),
       Row("key_hash",
           OneOf<KeyHash>(
               "HASH", {{"xxh3", KeyHash::kXxh3}, {"sha256", KeyHash::kSha256}}),
           &Function::key_hash, "xxh3", kLive,
-          "What keys are hashed with: XXH3-128 under a secret, or HMAC-SHA-256 "
-          "where tenants are hostile."),
+          "Hash of keys: XXH3-128 under a secret, or HMAC-SHA-256 if tenants "
+          "are hostile."),
       Row("mask", Masks(), &Function::masks, Unset{"none"}, kLive,
           "Paths left out of the key: requests that differ only there share an "
           "answer. Not with key: tag."),
@@ -403,8 +410,9 @@ std::vector<Row> PolicyRows() {
       Row("operations",
           OneOf<bool>("HOW", {{"bypass", false}, {"cache", true}}),
           &Function::cache_operations, "bypass", kLive,
-          "Requests without an observed composite, which come from Operations: "
-          "each is forwarded, as it is to act; or treated like all others."),
+          "Requests without an observed composite, which come from Operations. "
+          "bypass: each is forwarded, because it acts. cache: they are treated "
+          "like all others."),
   };
 }
 

@@ -497,7 +497,7 @@ void AccessLog::ReopenNow(const std::shared_ptr<Output>& output) {
         {{"why", opened.status().message()}});
     return;
   }
-  Log(LogLevel::kInfo, "opened the access log anew", {{"file", output->file}});
+  Log(LogLevel::kInfo, "reopened the access log", {{"file", output->file}});
   MutexLock lock(&mutex_);
   // Not if Configure has set another output meanwhile.
   if (output_ == output) output_ = *std::move(opened);

@@ -100,9 +100,9 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name", "by"},
        "Calls under mode shadow that would have been hits, compared with the "
-       "function's answer: by mask (the entry's request is another one, but "
-       "for what the key leaves out), exact (it is this one) or unknown (it is "
-       "not known any more)."},
+       "function's answer: by mask (the entry's request differs only in what "
+       "the key leaves out), exact (it is the same request) or unknown (the "
+       "entry's request is forgotten)."},
       {"fncache_shadow_differences_total",
        Type::kCounter,
        {"function_name", "by"},
@@ -111,8 +111,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_shadow_uncompared_total",
        Type::kCounter,
        {"function_name"},
-       "Calls under mode shadow that would have been hits, and where the "
-       "function gave no answer that could be compared."},
+       "Calls under mode shadow that would have been hits, but the function "
+       "gave no answer that could be compared."},
 
       // Upstream.
       {"fncache_upstream_requests_total",
@@ -156,7 +156,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name"},
        "Joined callers released to call upstream themselves, because the "
-       "flight's outcome was not one to share."},
+       "flight's outcome may not be shared."},
       {"fncache_released_callers_waiting",
        Type::kGauge,
        {"function_name"},
@@ -179,7 +179,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name"},
        "Refreshes not begun, because 16 calls without a caller ran already, or "
-       "there was no room for one."},
+       "inflight.bytes was used up."},
       {"fncache_refreshes_running",
        Type::kGauge,
        {"function_name"},
@@ -187,26 +187,26 @@ const std::vector<Family>& Catalogue() {
       {"fncache_stale_if_error_total",
        Type::kCounter,
        {"function_name", "code"},
-       "Errors in whose place a caller got an old answer, by gRPC status code; "
-       "DEADLINE_EXCEEDED also where nine tenths of its time were over."},
+       "Errors instead of which a caller got an old answer, by gRPC status "
+       "code; DEADLINE_EXCEEDED also where nine tenths of its time were over."},
       {"fncache_superseded_entries_total",
        Type::kCounter,
        {"function_name"},
-       "Old answers given up before their time, because the function answered "
-       "anew with what is not to be stored."},
+       "Old answers dropped before their time, because the function's new "
+       "answer may not be stored."},
       {"fncache_abandoned_calls_total",
        Type::kCounter,
        {"function_name"},
-       "Calls of the function that went on when their last caller had left."},
+       "Calls of the function that continued when their last caller had left."},
       {"fncache_abandoned_calls_finished_total",
        Type::kCounter,
        {"function_name"},
-       "Such calls whose answer was stored while nobody waited for it."},
+       "Such calls whose answer was stored, although no caller waited for it."},
       {"fncache_abandoned_calls_refused_total",
        Type::kCounter,
        {"function_name"},
        "Calls cancelled instead, because 16 calls without a caller ran "
-       "already, or there was no room for one."},
+       "already, or inflight.bytes was used up."},
       {"fncache_abandoned_calls_running",
        Type::kGauge,
        {"function_name"},
@@ -242,22 +242,22 @@ const std::vector<Family>& Catalogue() {
       {"fncache_evictions_total",
        Type::kCounter,
        {"function_name", "tier", "reason"},
-       "Entries that left the tier, by reason: expired, evicted (to make "
-       "room), replaced (by a newer fill), dropped (corrupt, or from another "
-       "time), purged."},
+       "Entries that left the tier, by reason: expired, evicted (to free "
+       "capacity), replaced (by a newer fill), dropped (corrupt, or from "
+       "another time), purged."},
       {"fncache_purges_total",
        Type::kCounter,
        {"scope"},
-       "Purges by what they were of: all, function, generation, key."},
+       "Purges, by scope: all, function, generation, key."},
       {"fncache_bans",
        Type::kGauge,
        {"scope"},
-       "Bans in force by what they are of: all, function, generation, key."},
+       "Bans in force, by scope: all, function, generation, key."},
       {"fncache_bans_saved",
        Type::kGauge,
        {},
-       "0 while there is a purge that a restart would forget, since it cannot "
-       "be written down; else 1."},
+       "0 while a restart would forget a purge, because it cannot be saved; "
+       "else 1."},
       {"fncache_tier_errors_total",
        Type::kCounter,
        {"tier", "kind"},
@@ -270,7 +270,7 @@ const std::vector<Family>& Catalogue() {
       {"fncache_function_fills_dropped_total",
        Type::kCounter,
        {"function_name"},
-       "Fills of the function that did not reach a tier, whatever the reason."},
+       "Fills of the function that did not reach a tier, for any reason."},
       {"fncache_queue_depth",
        Type::kGauge,
        {"queue"},
@@ -280,13 +280,13 @@ const std::vector<Family>& Catalogue() {
       {"fncache_trace_records_total",
        Type::kCounter,
        {"result"},
-       "Calls by what became of their trace: written, dropped_queue, "
+       "Calls, by the outcome of their trace: written, dropped_queue, "
        "dropped_disk, sampled_out."},
       {"fncache_trace_read_share",
        Type::kGauge,
        {},
-       "Share of composites whose requests are read for a trace above level "
-       "keys; under 1 reading all would take more CPU than it may."},
+       "Fraction of composites whose requests are read for a trace above level "
+       "keys; below 1, reading all would take more CPU than is allowed."},
       {"fncache_trace_up",
        Type::kGauge,
        {},
@@ -301,7 +301,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {},
        "Lines of the access log that were not written: its queue was full, or "
-       "its output took no more."},
+       "its output accepted no more."},
 
       // Explaining misses.
       {"fncache_explain_memory_bytes",
@@ -311,8 +311,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_explain_composites_share",
        Type::kGauge,
        {"of"},
-       "Share of composites whose misses can be explained: of paths, down to "
-       "the path; of reasons, at all."},
+       "Fraction of composites whose misses can be explained: paths, down to "
+       "the path; reasons, at least the reason."},
       {"fncache_explain_cpu_seconds_total",
        Type::kCounter,
        {},
@@ -339,8 +339,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_accept_failures_total",
        Type::kCounter,
        {"function_name"},
-       "Times at which no connection could be accepted for lack of files or "
-       "memory."},
+       "Times at which no connection could be accepted, because files or "
+       "memory ran out."},
       {"fncache_streams_refused_total",
        Type::kCounter,
        {"function_name"},
@@ -348,15 +348,14 @@ const std::vector<Family>& Catalogue() {
       {"fncache_requests_refused_total",
        Type::kCounter,
        {"function_name", "reason"},
-       "Calls of which the request was refused before it was complete, or the "
-       "answer as larger than it may be or as not taken, and relayed calls "
-       "that "
-       "were, by reason (metadata, size, room, stalled, loop)."},
+       "Calls that were refused before the request was complete, or whose "
+       "answer was too large or was not read, and relayed calls that were "
+       "ended for the same, by reason (metadata, size, room, stalled, loop)."},
       {"fncache_connections_held_up_total",
        Type::kCounter,
        {"function_name"},
-       "Times at which a caller's connection was not read for a while, as "
-       "4 MiB of its packed requests waited to be unpacked."},
+       "Times at which a caller's connection was paused, because 4 MiB of its "
+       "compressed requests waited to be decompressed."},
       {"fncache_requests_abandoned_total",
        Type::kCounter,
        {"function_name"},
@@ -368,17 +367,17 @@ const std::vector<Family>& Catalogue() {
       {"fncache_inflight_bytes",
        Type::kGauge,
        {"state"},
-       "Bytes that calls hold which have not ended, by state (reading, "
-       "waiting, running, relayed)."},
+       "Bytes of calls that have not ended, by state (reading, waiting, "
+       "running, relayed)."},
       {"fncache_inflight_limit_bytes",
        Type::kGauge,
        {},
-       "Bound of the bytes that calls hold (inflight.bytes)."},
+       "Limit of the bytes of these calls (inflight.bytes)."},
       {"fncache_inflight_refused_total",
        Type::kCounter,
        {},
-       "Calls refused for lack of room: misses while none ended, requests, "
-       "metadata of answers and relayed calls while others held it."},
+       "Calls refused because other calls had used up inflight.bytes: misses "
+       "while none ended, requests, metadata of answers and relayed calls."},
       {"fncache_workers", Type::kGauge, {}, "Threads that serve calls."},
 
       // Certificates, by side: listener, upstream.
@@ -389,7 +388,7 @@ const std::vector<Family>& Catalogue() {
       {"fncache_certificate_reloads_total",
        Type::kCounter,
        {"side"},
-       "Replaced certificates that were taken up."},
+       "Replaced certificates that came into use."},
       {"fncache_certificate_reload_failures_total",
        Type::kCounter,
        {"side"},
@@ -405,8 +404,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_config_last_reload_successful",
        Type::kGauge,
        {},
-       "0 if the settings could not be put in force when they were last read, "
-       "those of before holding; else 1, also before the first reload."},
+       "0 if the last reload failed and the earlier settings stay in force; "
+       "else 1, also before the first reload."},
       {"fncache_config_last_reload_success_timestamp_seconds",
        Type::kGauge,
        {},
@@ -415,8 +414,7 @@ const std::vector<Family>& Catalogue() {
       {"fncache_config_reloads_total",
        Type::kCounter,
        {"result"},
-       "Times that the settings were read again, by result (success, "
-       "failure)."},
+       "Reloads of the settings, by result (success, failure)."},
 
       // The process.
       {"fncache_build_info",

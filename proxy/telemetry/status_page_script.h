@@ -30,7 +30,7 @@ inline constexpr char kPageScript[] = R"(
       if (node.data !== fresh.data) node.data = fresh.data;
       return;
     }
-    // What the reader unfolded stays unfolded.
+    // Details that the reader unfolded stay unfolded.
     const theirs = (name) => node.nodeName === "DETAILS" && name === "open";
     for (const {name, value} of fresh.attributes) {
       if (!theirs(name) && node.getAttribute(name) !== value) {

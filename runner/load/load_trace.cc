@@ -12,7 +12,7 @@ namespace {
 
 namespace trace = insight::trace;
 
-// What a cache keeps of it.
+// The bytes that a cache stores: all but meta.
 uint64_t BytesWithoutMeta(
     const apiextensions::fn::proto::v1::RunFunctionResponse& response) {
   if (!response.has_meta()) return response.ByteSizeLong();

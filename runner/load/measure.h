@@ -27,7 +27,7 @@
 
 namespace fncache::runner::load {
 
-// What a cache in front said of a call.
+// The outcome that a cache in front reported for a call.
 using cache::Outcome;
 
 enum class CallEnd {
@@ -36,10 +36,10 @@ enum class CallEnd {
   kNotReached,  // failed, and no function saw it
 };
 
-// Of a header cache-status (RFC 9211), the last cache's word: what was
-// forwarded because an entry was past its time is a miss, what was served past
-// it (a ttl below zero) is stale; what the caller's own directives sent past
-// the cache is a bypass.
+// Reads a header cache-status (RFC 9211); its last cache counts. A call that
+// was forwarded because an entry had expired is a miss. An entry that was
+// served after its time (a ttl below zero) is stale. A call that the caller's
+// own directives sent past the cache is a bypass.
 Outcome OutcomeOf(absl::string_view cache_status);
 
 int64_t MonotonicNanos();

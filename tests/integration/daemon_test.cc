@@ -367,12 +367,12 @@ TEST_F(DaemonTest, ADeadFunctionIsToldWithWhatKeepsItUnreachable) {
     other.Wait();
     function_ = std::make_unique<Process>(std::vector<std::string>{
         "function", "--listen", upstream, "--insecure", "--ttl", "1h"});
-    ASSERT_TRUE(daemon->WaitForStderr("the function can be reached again"));
+    ASSERT_TRUE(daemon->WaitForStderr("the function is reachable"));
     daemon->Signal(SIGTERM);
     EXPECT_EQ(daemon->Wait(), 0);
     EXPECT_EQ(CountOf(daemon->Stderr(), "cannot reach the function"), 2)
         << daemon->Stderr();
-    EXPECT_EQ(CountOf(daemon->Stderr(), "the function can be reached again"), 1)
+    EXPECT_EQ(CountOf(daemon->Stderr(), "the function is reachable"), 1)
         << daemon->Stderr();
   }
 }
@@ -388,7 +388,7 @@ TEST_F(DaemonTest, TheAccessLogGoesOnInANewFileAfterSigusr1) {
   ASSERT_TRUE(Reaches(admin_, "fncache_access_log_lines_total", 1));
   ASSERT_EQ(std::rename(file.c_str(), (file + ".1").c_str()), 0);
   daemon->Signal(SIGUSR1);
-  ASSERT_TRUE(daemon->WaitForStderr("opened the access log anew"));
+  ASSERT_TRUE(daemon->WaitForStderr("reopened the access log"));
   EXPECT_TRUE(Call(stub_.get(), "after").status.ok());
   daemon->Signal(SIGTERM);
   EXPECT_EQ(daemon->Wait(), 0);

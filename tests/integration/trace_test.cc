@@ -659,7 +659,7 @@ TEST_F(TraceTest, WhatCannotBeWrittenIsDroppedAndCountedAndCallsAreAnswered) {
   EXPECT_TRUE(daemon_->WaitForStderr("the trace cannot be written"));
   limit(RLIM_INFINITY);
   const int more = CallUntilUp();
-  EXPECT_TRUE(daemon_->WaitForStderr("the trace is written again"));
+  EXPECT_TRUE(daemon_->WaitForStderr("the trace can be written"));
   const double dropped = Metric(kDroppedDisk);
   StopDaemon();
   auto reader = TraceReader::Open(trace_);

@@ -232,8 +232,8 @@ TEST_F(LateDiskTest, DestructionEndsTheWait) {
   }).reset();
 }
 
-// Callers make a key under the seed of the moment and keep it. Whatever the
-// moment at which the disk tier opens, no caller gets another key's entry or,
+// Callers make a key under the seed of the moment and keep it. The
+// disk tier may open at any moment: no caller gets another key's entry or,
 // under the tier's seed, an entry that was filled before.
 TEST_F(LateDiskTest, NoKeyMeetsEntriesOfAnotherSeed) {
   constexpr uint64_t kKeys = 200;

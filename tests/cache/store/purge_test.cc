@@ -95,7 +95,7 @@ class PurgeTest : public ::testing::Test {
     return version;
   }
   absl::Time Before() { return std::max(now(), store_->LatestTime()); }
-  // What a purge of a key does, flights aside.
+  // Purges a key, as the daemon does, but no flights.
   absl::Status Purge(uint64_t n) {
     const absl::Time before = Before();
     const auto banned =
