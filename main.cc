@@ -202,7 +202,7 @@ const std::vector<Command>& Commands() {
          {"report"},
          /*takes_files=*/true},
         {"replay",
-         "what other settings would give, from a trace; or play it again",
+         "what other settings would give, from a trace; or replay it",
          [](int argc, char** argv) {
            return fncache::runner::replay::ReplayMain(
                argc, argv, fncache::proxy::settings::WhatIfSettings());

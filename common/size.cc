@@ -95,7 +95,8 @@ absl::StatusOr<uint64_t> ParseSize(absl::string_view text) {
     }
   }
   if (unit == nullptr) return Bad(text, "has an unknown unit");
-  if (has_point && unit->bytes == 1) return Bad(text, "is a part of a byte");
+  if (has_point && unit->bytes == 1)
+    return Bad(text, "is a fraction of a byte");
   if (overflow) return Bad(text, "is out of range");
   const absl::uint128 bytes = absl::uint128(whole) * unit->bytes +
                               absl::uint128(fraction) * unit->bytes / scale;

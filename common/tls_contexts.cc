@@ -261,7 +261,7 @@ bool Register() {
   const int context =
       SSL_CTX_get_ex_new_index(0, nullptr, &OnNewContext, nullptr, nullptr);
   if (g_reported >= 0 && context >= 0) return true;
-  Log(LogLevel::kError, "OpenSSL has no room for extra data");
+  Log(LogLevel::kError, "OpenSSL cannot store extra data");
   std::abort();
 }
 

@@ -96,12 +96,12 @@ constexpr Complaint kComplaints[] = {
      true},
     {"could not find expected ':'", "a key without a colon", true},
     {"mapping values are not allowed in this context",
-     "a value in a place that has none (indentation, or text with `: ` that "
+     "a value where none may be (indentation, or text with `: ` that "
      "needs quotes)"},
     {"mapping keys are not allowed in this context",
-     "a key in a place that has none (indentation)"},
+     "a key where none may be (indentation)"},
     {"block sequence entries are not allowed in this context",
-     "a list's `- ` in a place that has none"},
+     "a list's `- ` where none may be"},
     {"did not find expected key",
      "a key, or less indentation, is missing here"},
     {"did not find expected '-' indicator",

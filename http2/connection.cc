@@ -644,7 +644,8 @@ void Connection::Flush() {
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(host_.session) == 0 &&
       nghttp2_session_want_write(host_.session) == 0) {
-    if (end_ == ConnectionEnd::kDone && words_.empty()) words_ = "told to go";
+    if (end_ == ConnectionEnd::kDone && words_.empty())
+      words_ = "GOAWAY received";
     return Linger();
   }
   WatchFor(InputEvents());
@@ -724,7 +725,7 @@ void Connection::EndNow(ConnectionEnd end, std::string words) {
 void Connection::GoAway() {
   if (state_ != State::kOpen) {
     if (state_ == State::kConnecting || state_ == State::kHandshake) {
-      EndSoon(ConnectionEnd::kDone, "not needed any more");
+      EndSoon(ConnectionEnd::kDone, "no longer needed");
     }
     return;
   }

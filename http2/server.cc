@@ -99,8 +99,8 @@ std::string FolderOf(const std::string& path) {
 }
 
 absl::Status InUse(absl::string_view text) {
-  return absl::UnavailableError(
-      absl::StrCat(text, ": the address is in use: somebody listens there"));
+  return absl::UnavailableError(absl::StrCat(
+      text, ": the address is in use: another process listens there"));
 }
 
 // Removes the socket file of a process that has ended. Returns what has the

@@ -264,7 +264,7 @@ absl::StatusOr<ReloadResult> Daemon::Reload() {
   if (impl_->reloader == nullptr || !ready()) {
     return absl::FailedPreconditionError(
         draining_ ? "the daemon is draining"
-                  : "the daemon cannot read its settings again");
+                  : "the daemon cannot reload its settings");
   }
   return impl_->reloader->Reload();
 }

@@ -35,8 +35,8 @@ void WarnOfLargeEntries(const settings::DaemonOptions& options,
   largest = std::min(largest, options.cache_memory / 4);
   if (memory.largest >= largest) return;
   Log(LogLevel::kWarning,
-      "larger answers than this are not stored until a restart divides "
-      "cache.memory anew",
+      "larger answers than this are not stored before a restart, which divides "
+      "cache.memory",
       {{"bytes", memory.largest}, {"max_entry_bytes", largest}});
 }
 

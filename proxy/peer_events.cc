@@ -82,10 +82,10 @@ http2::ServerEvents ListenerEvents(
   events.abandoned = [function] { function->RequestAbandoned(); };
   events.accept_failed = [function, log](const std::string& why) {
     function->AcceptFailed();
-    log->Tell(&log->accepting, "cannot accept connections, trying again", why);
+    log->Tell(&log->accepting, "cannot accept connections, retrying", why);
   };
   events.accepts_again = [log] {
-    log->Tell(&log->accepts_again, "accepting connections again", "");
+    log->Tell(&log->accepts_again, "accepting connections", "");
   };
   return events;
 }

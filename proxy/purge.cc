@@ -61,13 +61,14 @@ void JudgeServing(const serving::FunctionHandler& function,
       return;
     case cache::Freshness::kWhileRevalidate:
       report->served = true;
-      return no("stale, while the function is asked behind");
+      return no("stale, while a refresh calls the function");
     case cache::Freshness::kIfError:
       return no("past its time; only where the function fails");
     case cache::Freshness::kSpent:
-      return no(entry.superseded()
-                    ? "the function has answered anew, with what is not kept"
-                    : "past its time");
+      return no(
+          entry.superseded()
+              ? "the function has given a new answer that may not be stored"
+              : "past its time");
   }
 }
 
@@ -296,8 +297,8 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   Log(LogLevel::kInfo, "purged", fields);
   if (saved.ok()) return result;
   return absl::UnavailableError(
-      absl::StrCat("purged, but a restart would forget it until it can be "
-                   "written down, which is tried again: ",
+      absl::StrCat("purged, but a restart would forget it until it is saved, "
+                   "which is retried: ",
                    saved.message()));
 }
 

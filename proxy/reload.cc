@@ -100,7 +100,7 @@ void Reloader::LookAtFile(absl::Duration interval) {
 absl::StatusOr<ReloadResult> Reloader::Reload() {
   if (source_.file().empty()) {
     const auto none = absl::FailedPreconditionError(
-        "there is no settings file (--config FILE) to read again: flags and "
+        "there is no settings file (--config FILE) to reload: flags and "
         "environment stay as they were at the start");
     Log(LogLevel::kWarning, "nothing was reloaded", {{"why", none.message()}});
     return none;

@@ -58,8 +58,7 @@ struct Flags {
 
 CommandLine MakeLine(Flags* flags) {
   CommandLine line(
-      "Says why requests missed, who wrote what changed in them, and which "
-      "mask "
+      "Says why requests missed, which writer changed them, and which mask "
       "would\nhave made hits of them.",
       "fncache explain");
   line.Usage({"[flags] TRACE", "[flags] A.binpb B.binpb"});
@@ -78,13 +77,13 @@ CommandLine MakeLine(Flags* flags) {
       .Check([](const std::string& text) { return WhyNoWholeNumber(text); })
       .TypeName("N")
       .ShowDefault();
-  line.AddOption("--by", &flags->by, "What changed, by path, section or writer")
+  line.AddOption("--by", &flags->by, "Changes by path, section or writer")
       .OneOf({"path", "section", "writer"})
       .TypeName("path|section|writer")
       .ShowDefault();
-  line.AddOption("--lifetime", &flags->lifetime,
-                 "Try masks as if every answer lived so long; default: as long "
-                 "as it did")
+  line.AddOption(
+          "--lifetime", &flags->lifetime,
+          "Try masks as if every answer had this lifetime; default: its own")
       .TypeName("DURATION");
   line.AddFlag("--json", &flags->json, "Print JSON");
   line.Footer(kFooter);

@@ -54,7 +54,8 @@ std::string ShareTable(const std::string& title,
 std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
   const uint64_t looked_up = analysis.calls - analysis.bypasses;
   std::string text = absl::StrFormat(
-      "%d calls of %s, %d composite%s, in %s: %d hits (%s), %d misses told of, "
+      "%d calls of %s, %d composite%s, in %s: %d hits (%s), %d misses "
+      "explained, "
       "%.3f function seconds\n",
       analysis.calls, Printable(absl::StrJoin(analysis.functions, ", ")),
       analysis.composites, analysis.composites == 1 ? "" : "s",
@@ -92,7 +93,7 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
   } else if (by == "writer" && !analysis.writers.empty()) {
     absl::StrAppend(
         &text, "\n",
-        ShareTable("who wrote last what changed", analysis.writers, analysis));
+        ShareTable("last writer of what changed", analysis.writers, analysis));
   } else if (!analysis.paths.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"what changed", "misses", "share", "written by", "mask"}};

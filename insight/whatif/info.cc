@@ -145,7 +145,7 @@ Info InfoOf(const Recording& recording) {
 std::string InfoText(const Info& info) {
   std::string text =
       info.writer.empty()
-          ? "its beginning is lost: who wrote it is not known\n"
+          ? "its beginning is lost: its writer is unknown\n"
           : absl::StrFormat("written by fncache %s %s, level %s%s\n",
                             Printable(info.writer),
                             Printable(info.writer_version), info.level,
@@ -180,7 +180,7 @@ std::string InfoText(const Info& info) {
         &text, "\n", Printable(step.function),
         step.step.empty() ? "" : absl::StrCat(", step ", Printable(step.step)),
         ": ", step.calls, " calls\n  outcomes       ", Counts(step.outcomes),
-        "\n  function's TTL ", Times(step.function_ttl), "\n  told TTL       ",
+        "\n  function's TTL ", Times(step.function_ttl), "\n  sent TTL       ",
         Times(step.told_ttl), "\n  cost           ", Times(step.cost),
         "\n  requests       ", Sizes(step.request_bytes), "\n  responses      ",
         Sizes(step.response_bytes), "\n");

@@ -53,8 +53,8 @@ Line MakeLine(Flags* flags) {
       .TypeName("DIR");
   top->Footer(kFooter);
 
-  made.stats = AddCommand(
-      top, "stats", "What the daemon does, and has done since its start", R"(
+  made.stats = AddCommand(top, "stats",
+                          "Activity of the daemon, now and since its start", R"(
 On a terminal --watch is a live table (q ends it); elsewhere it prints one after
 the other. Rates are of the time since the look before; in the first since the
 start. With --json each look is an object on a line.
@@ -63,7 +63,7 @@ Example:
   fncache admin stats --json | jq '.functions[].since_start.hit_rate')");
   made.watch = made.stats
                    ->AddOption("--watch", &flags->watch,
-                               "Look again so often; alone: 1s")
+                               "Time between two reports; alone: 1s")
                    .Expected(0, 1)
                    .TypeName("DURATION");
   AddJson(made.stats, flags);
@@ -130,7 +130,8 @@ Example:
       ->AddOption("--function", &flags->function, "Only of this function")
       .TypeName("NAME");
   made.explain
-      ->AddOption("--last", &flags->last, "So many of the last misses; 0: none")
+      ->AddOption("--last", &flags->last,
+                  "Number of last misses to show; 0: none")
       .Check([](const std::string& text) {
         return WhyNoWholeNumber(text, UINT32_MAX);
       })
@@ -139,13 +140,13 @@ Example:
   AddJson(made.explain, flags);
 
   made.config =
-      AddCommand(top, "config", "The settings in force, and who gave them", R"(
+      AddCommand(top, "config", "The settings in force, and their sources", R"(
 It is YAML that fncache serve --config reads back.
 
 Example:
   fncache admin config | grep -v default)");
 
-  made.reload = AddCommand(top, "reload", "Read the settings again", R"(
+  made.reload = AddCommand(top, "reload", "Reload the settings", R"(
 Prints what changed, and what needs a restart to change. If the settings do not
 fit, nothing changes, the reason is said, and the exit code is 1.
 
@@ -172,7 +173,7 @@ Example:
       ->AddOption("--level", &flags->level,
                   "keys, paths or full; default: trace.level")
       .TypeName("LEVEL");
-  AddFor(made.trace_start, flags, "Only for so long");
+  AddFor(made.trace_start, flags, "Only for this time");
   made.trace_stop = AddCommand(made.trace, "stop", "Trace no more",
                                R"(
 Where the settings have a trace, it stays off until a reload with another
@@ -188,10 +189,10 @@ Example:
   fncache admin log debug --for 10m)");
   made.log->AddOption("LEVEL", &flags->level, "debug, info, warn or error");
   made.log->Usage({"LEVEL [flags]"});
-  AddFor(made.log, flags, "Only for so long; then as the settings say");
+  AddFor(made.log, flags, "Only for this time; then as the settings say");
 
   made.shadow =
-      AddCommand(top, "shadow", "What mode: shadow found out about masks", R"(
+      AddCommand(top, "shadow", "The verdict of mode: shadow about masks", R"(
 Example:
   fncache admin shadow)");
   AddJson(made.shadow, flags);

@@ -146,8 +146,7 @@ class Server::Impl final : public transport::CallHandler {
     };
     listen.events.accept_failed = [this](const std::string& why) {
       TellRefusal(&accept_failures_,
-                  "cannot accept connections of fncache admin, trying again",
-                  why);
+                  "cannot accept connections of fncache admin, retrying", why);
     };
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) {
@@ -230,7 +229,7 @@ class Server::Impl::Call final : public transport::CallTap {
       case MessageCollector::State::kNone:
         if (server_->held_ <= server_->HeldBound()) return;
         return Finish(absl::ResourceExhaustedError(
-            "the requests that are coming hold too much; try again"));
+            "the arriving requests use too much memory; retry"));
       case MessageCollector::State::kWhole:
         return;  // OnCallerEnd follows
       case MessageCollector::State::kTooLarge:
@@ -269,7 +268,7 @@ class Server::Impl::Call final : public transport::CallTap {
         };
     if (server_->pool_->Submit(&work)) return;
     running_ = false;
-    Finish(absl::ResourceExhaustedError("too many calls; try again"));
+    Finish(absl::ResourceExhaustedError("too many calls; retry"));
   }
 
   void OnCallerSent() override {}
@@ -347,8 +346,8 @@ void Server::Impl::StartCall(transport::IncomingCallPtr call) {
   }
   if (calls_.size() >= kMaxCalls) {
     return transport::IncomingCall::Finish(
-        std::move(call), ToGrpcStatus(absl::ResourceExhaustedError(
-                             "too many calls; try again")));
+        std::move(call),
+        ToGrpcStatus(absl::ResourceExhaustedError("too many calls; retry")));
   }
   auto started = std::make_unique<Call>(this, std::move(call), method);
   Call* const raw = started.get();

@@ -249,7 +249,7 @@ class Table {
     }
     std::string text =
         absl::StrCat("fills ", Rate(fills), "/s  dropped ",
-                     Grouped(Sum(now_.fills_dropped())), "  refused for room ",
+                     Grouped(Sum(now_.fills_dropped())), "  calls refused ",
                      Grouped(now_.inflight().refused()));
     if (change_.since_start) {
       absl::StrAppend(&text, "  * a second: since the start");
@@ -317,8 +317,8 @@ class Table {
         "refreshes ", Rate(Over(change_.counted, &Stats::refreshes)),
         "/s  running ", Grouped(Over(now_, &Stats::refreshes_running)),
         "  failed ", Grouped(Over(now_, &Stats::refreshes_failed)),
-        "  no room ", Grouped(refused), "\nerrors served over ",
-        Grouped(served_over), "  old answers given up ", Grouped(superseded),
+        "  refused ", Grouped(refused), "\nerrors served over ",
+        Grouped(served_over), "  old answers dropped ", Grouped(superseded),
         "\n");
   }
 
@@ -330,7 +330,7 @@ class Table {
         "abandoned ", Rate(Over(change_.counted, &Stats::abandoned_calls)),
         "/s  running ", Grouped(Over(now_, &Stats::abandoned_calls_running)),
         "  stored ", Grouped(Over(now_, &Stats::abandoned_calls_finished)),
-        "  no room ", Grouped(refused), "\n");
+        "  refused ", Grouped(refused), "\n");
   }
 
   std::string BackingOff() const {

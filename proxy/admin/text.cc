@@ -120,7 +120,7 @@ std::string Quoted(const std::string& text) {
 }
 
 std::string ServedText(const v1::EntryReport& entry) {
-  if (!entry.has_served()) return "not told by this daemon";
+  if (!entry.has_served()) return "not reported by this daemon";
   return absl::StrCat(entry.served() ? "yes" : "no",
                       entry.served_why().empty() ? "" : ": ",
                       Printable(entry.served_why()));
@@ -151,7 +151,7 @@ std::string LookUpText(const v1::LookUpResponse& response) {
         row("age", ShortDuration(FromProto(entry.age()))),
         row("remaining", absl::StrCat(ShortDuration(remaining),
                                       remaining <= absl::ZeroDuration()
-                                          ? " (not served fresh any more)"
+                                          ? " (no longer served as fresh)"
                                           : "")),
         row("size", ShortSize(entry.size_bytes())),
         row("function's TTL",
@@ -159,7 +159,7 @@ std::string LookUpText(const v1::LookUpResponse& response) {
                 ? ShortDuration(FromProto(entry.function_ttl()))
                 : "none"),
         row("lifetime", ShortDuration(FromProto(entry.lifetime()))),
-        row("TTL told now", entry.has_told_ttl()
+        row("TTL sent now", entry.has_told_ttl()
                                 ? ShortDuration(FromProto(entry.told_ttl()))
                                 : "none"),
         row("recent hits", RecentHits(entry)),
@@ -189,7 +189,7 @@ std::string PurgeText(const std::string& what, bool soft,
           : absl::StrCat("up to ", Grouped(response.covered()),
                          " on disk under a ban, "),
       Number(response.flights(), "call", "calls"),
-      " under way that nobody joins any more\n");
+      " in progress that no caller can join\n");
   if (response.widened()) {
     // An older daemon does not say what is purged: it is this at most.
     const std::string wider = response.widened_to().empty()
@@ -226,7 +226,7 @@ std::string ExplainText(const v1::ExplainResponse& response) {
         &text, text.empty() ? "" : "\n", Printable(function.function()), ": ",
         Number(Sum(function.reasons()), "miss", "misses"), " since the start\n",
         Most("why", function.reasons()), Most("what changed", function.paths()),
-        Most("who wrote last what changed", function.writers()),
+        Most("last writer of what changed", function.writers()),
         MasksText(function));
   }
   if (!response.explained()) {

@@ -149,11 +149,11 @@ absl::StatusOr<int> Plainly(const WatchOptions& options) {
 
 std::string Picture(const Looks& looks, const absl::Status& status,
                     const Screen::Size& size) {
-  std::string text =
-      status.ok() ? ""
-                  // These words come first: a narrow screen cuts the line's
-                  // end.
-                  : absl::StrCat("! trying again: ", status.message(), "\n");
+  std::string text = status.ok()
+                         ? ""
+                         // These words come first: a narrow screen cuts the
+                         // line's end.
+                         : absl::StrCat("! retrying: ", status.message(), "\n");
   if (looks.any()) {
     const size_t left = size.rows > 1 ? size.rows : 2;
     absl::StrAppend(&text, looks.Table({size.columns, left}));

@@ -37,7 +37,7 @@ bool IsFailure(int code) {
 }
 
 void FailureLog::ServedOver(const grpc::Status& status) {
-  Tell(&served_over_, "answered with an old response in place of an error",
+  Tell(&served_over_, "answered with an old response instead of an error",
        status);
 }
 

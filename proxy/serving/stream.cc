@@ -561,9 +561,9 @@ void ForwardStream(transport::IncomingCallPtr call,
                    const telemetry::FunctionInstruments& instruments) {
   instruments.Begin(call->method());
   if (!call->HoldRelayed()) {
-    const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                              "the calls that are relayed hold their part of "
-                              "inflight.bytes");
+    const grpc::Status status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        "relayed calls use their quota of inflight.bytes");
     call->TellRefusal(transport::Refusal::kRoom, status);
     End(*call, status.error_code(), /*upstream=*/false, instruments);
     return transport::IncomingCall::Finish(std::move(call), status);

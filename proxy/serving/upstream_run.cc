@@ -176,7 +176,7 @@ void UpstreamRun::End() {
     call_->Refuse(
         transport::Refusal::kSize,
         grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                     absl::StrCat("the function's answer unpacks to more than "
+                     absl::StrCat("the function's decompressed answer exceeds "
                                   "max_response_bytes, ",
                                   call_->max_response_bytes())));
   }

@@ -171,7 +171,8 @@ void AppendStaleRows(const Status::Function& function,
                       "</small>");
     }
     if (total.superseded > 0) {
-      absl::StrAppend(&text, "<small>given up for answers that are not kept: ",
+      absl::StrAppend(&text,
+                      "<small>dropped for answers that may not be stored: ",
                       Number(total.superseded), "</small>");
     }
     Row("stale hits", text, out);
@@ -194,8 +195,7 @@ void AppendStaleRows(const Status::Function& function,
              absl::StrCat("<span class=warn>",
                           Counted(static_cast<int64_t>(waiting), "key", "keys"),
                           " backing off</span>"));
-    parts.Fault(total.refreshes_refused, recent.refreshes_refused,
-                "found no room");
+    parts.Fault(total.refreshes_refused, recent.refreshes_refused, "refused");
     Row("refreshes", parts.Text(), out);
   }
 }
@@ -208,10 +208,9 @@ void AppendAbandonedRow(const Status::Function& function,
   if (!on && total.abandoned + total.abandoned_refused == 0) return;
   Parts parts;
   parts.Always(absl::StrCat(Count(function.gauges.abandoned), " running"));
-  parts.Always(absl::StrCat(Number(total.abandoned), " went on"));
+  parts.Always(absl::StrCat(Number(total.abandoned), " continued"));
   parts.Always(absl::StrCat(Number(total.abandoned_finished), " stored"));
-  parts.Fault(total.abandoned_refused, recent.abandoned_refused,
-              "found no room");
+  parts.Fault(total.abandoned_refused, recent.abandoned_refused, "refused");
   Row("abandoned", parts.Text(), out);
 }
 

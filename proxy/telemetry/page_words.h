@@ -15,37 +15,37 @@ struct Word {
 inline constexpr Word kHit = {"hit", "Answered from the cache."};
 inline constexpr Word kStaleHit = {
     "stale hit",
-    "Answered from the cache past its time to live: the function was asked "
-    "behind (stale_while_revalidate), or failed (stale_if_error)."};
+    "Answered from the cache past its time to live: a refresh called the "
+    "function (stale_while_revalidate), or it failed (stale_if_error)."};
 inline constexpr Word kRefresh = {
     "refresh",
-    "A call to the function behind a stale hit, for which nobody waits. Where "
-    "it fails, its key is left alone for 1 to 30 s: it is backing off."};
+    "A call to the function after a stale hit, for which no caller waits. If "
+    "it fails, its key is not refreshed for 1 to 30 s: it is backing off."};
 inline constexpr Word kServedOver = {
     "served over",
-    "An error of the function in whose place callers got an old answer "
-    "(stale_if_error). It counts as the function's all the same."};
+    "An error of the function instead of which callers got an old answer "
+    "(stale_if_error). It still counts as the function's error."};
 inline constexpr Word kGivenUp = {
     "given up",
-    "An old answer that is served no more, because the function has answered "
-    "anew, with what is not to be stored."};
+    "An old answer that is not served any longer, because the function gave a "
+    "new answer that may not be stored."};
 inline constexpr Word kAbandoned = {
     "abandoned",
-    "A call to the function whose last caller has left; with finish_abandoned "
-    "it goes on, and is stored."};
+    "A call to the function whose last caller has left. With finish_abandoned "
+    "it continues, and its answer is stored."};
 inline constexpr Word kRehearsed = {
     "rehearsed",
-    "With mode: shadow, what the cache would have answered, compared with what "
-    "the function did: by mask (another request but for what masks hide), "
-    "exact (the very same request, the control), unknown (an older entry)."};
+    "With mode: shadow, the answer that the cache would have given, compared "
+    "with the function's: by mask (the requests differ only in masked fields), "
+    "exact (the same request, the control), unknown (an older entry)."};
 inline constexpr Word kNoRoom = {
-    "found no room",
-    "At most 16 calls without a caller run for each function: a refresh was "
-    "not begun, or an abandoned call cancelled."};
+    "refused",
+    "A refresh that was not begun, or an abandoned call that was cancelled: at "
+    "most 16 calls without a caller run for each function."};
 inline constexpr Word kMiss = {
     "miss", "Looked up and not found: the function was asked."};
 inline constexpr Word kStale = {
-    "stale", "Found, but past its time to live: the function was asked again."};
+    "stale", "Found, but past its time to live: the function was called."};
 inline constexpr Word kCollapsed = {
     "collapsed",
     "Came while the same question was being asked, and waited for that answer "
@@ -80,10 +80,9 @@ inline constexpr Word kInFlight = {
     "in flight", "Calls that are being answered at this moment."};
 inline constexpr Word kFlight = {
     "flight", "A call to the function and all the callers that wait for it."};
-inline constexpr Word kTier = {
-    "tier",
-    "A place where responses are kept: memory, and disk where a cache "
-    "directory is set."};
+inline constexpr Word kTier = {"tier",
+                               "A level of storage for responses: memory, and "
+                               "disk if a cache directory is set."};
 
 // Appends the list of all words.
 void Words(std::string* out);

@@ -186,7 +186,7 @@ std::string SuspectText(const ShadowReport& report,
   if (!verdict.paths.empty()) {
     const ShadowReport::Path& path = report.paths[verdict.paths.front()];
     absl::StrAppend(&text, ", but at ", Printable(path.path),
-                    " it cannot be told from that yet: there ",
+                    " that is not certain yet: there ",
                     path.certain(ShadowBy::kMask), " and ",
                     path.of(ShadowBy::kExact), " differed");
   } else if (report.unrepeated > 0) {
@@ -195,7 +195,7 @@ std::string SuspectText(const ShadowReport& report,
         Counted(report.unrepeated, "difference is", "differences are"),
         " of composites without an exact repeat");
   } else {
-    absl::StrAppend(&text, ", and it cannot be told yet that this is all");
+    absl::StrAppend(&text, ", and there may be more");
   }
   return text;
 }

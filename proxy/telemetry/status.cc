@@ -136,8 +136,8 @@ class Finder {
     static constexpr const char* kWhy[kRefusals] = {
         "metadata beyond max_metadata_bytes ",
         "larger than max_request_bytes or max_response_bytes ",
-        "no room (inflight.bytes) ",
-        "stopped moving while others waited for room ",
+        "inflight.bytes used up ",
+        "stalled while others waited for inflight.bytes ",
         "a loop, as upstream leads back here "};
     std::vector<std::string> what;
     for (size_t why = 0; why < kRefusals; ++why) {

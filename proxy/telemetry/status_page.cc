@@ -156,13 +156,13 @@ constexpr Word kReasonWords[kMissReasons] = {
     {"new", "The first request of its composite since the start."},
     {"expired", "It was answered before, and that answer's time is over."},
     {"evicted",
-     "It was answered before, and that answer made room for others."},
+     "It was answered before, and that answer was evicted for others."},
     {"purged", "It was answered before, and that answer was purged."},
     {"generation", "It was answered by another generation of the function."},
     {"not-stored", "The answer to the request before was not one to keep."},
     {"unknown",
-     "Nobody remembers: explain.memory is full or 0, there were more misses "
-     "than can be looked at, or the answer before is still awaited."},
+     "It is not remembered: explain.memory is full or 0, there were too many "
+     "misses to examine, or the answer before is still awaited."},
     {"changed", "The request is not what it was."}};
 
 void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,
@@ -290,7 +290,7 @@ void Tiers(const Status& status, std::string* out) {
         {"used", "Bytes in use, every overhead counted."},
         {"of", "Bytes that may be used."},
         {"full", ""},
-        {"evicted", "Entries that left to make room, since the start."},
+        {"evicted", "Entries that left to free capacity, since the start."},
         {"expired", "Entries whose time was up, since the start."},
         {"replaced", "Entries replaced by newer fills, since the start."},
         {"dropped",

@@ -212,11 +212,11 @@ absl::StatusOr<std::unique_ptr<Unpacker>> Unpacker::Create(
     window = 15;
   } else {
     return absl::UnimplementedError(
-        absl::StrCat("messages cannot be unpacked from ", encoding));
+        absl::StrCat("messages cannot be decompressed from ", encoding));
   }
   auto stream = std::make_unique<Stream>();
   if (inflateInit2(&stream->z, window) != Z_OK) {
-    return absl::UnavailableError("no memory to unpack a message");
+    return absl::UnavailableError("no memory to decompress a message");
   }
   return std::unique_ptr<Unpacker>(new Unpacker(std::move(stream), bytes));
 }
@@ -249,17 +249,18 @@ absl::Status Unpacker::Step(size_t step, size_t limit) {
     const size_t now = piece.size() - z.avail_out;
     worked_ += std::max(now, kUsualRatio * (input - z.avail_in));
     if (result != Z_OK && result != Z_STREAM_END) {
-      return absl::DataLossError("a message cannot be unpacked");
+      return absl::DataLossError("a message cannot be decompressed");
     }
     if (now > limit - size_) {
-      return absl::ResourceExhaustedError("a message unpacks to too much");
+      return absl::ResourceExhaustedError(
+          "a decompressed message is too large");
     }
     size_ += now;
     if (keeps_) out_.Append({piece.data(), now});
     if (result != Z_STREAM_END) continue;
     done_ = true;
     if (z.avail_in > 0 || !rest_.empty()) {
-      return absl::DataLossError("something follows a packed message");
+      return absl::DataLossError("data follows a compressed message");
     }
   }
   return absl::OkStatus();

@@ -40,8 +40,8 @@ constexpr size_t kUnpacker = 40 << 10;
 constexpr size_t kBeginning = 1 << 10;
 
 constexpr char kTooMuchHeld[] =
-    "the requests that are coming on this connection hold more than their part "
-    "of inflight.bytes";
+    "the arriving requests on this connection exceed their quota of "
+    "inflight.bytes";
 
 // A call stalls if it moves less than 1/8 of its bytes (at most 64 KiB) in
 // kStandsStill. Otherwise a call that moves byte by byte would keep its memory
@@ -418,7 +418,7 @@ IncomingCall::Step IncomingCall::OnStep() {
   if (absl::IsResourceExhausted(status)) {
     RefuseRequest(
         Refusal::kSize,
-        absl::StrCat("the request unpacks to more than max_request_bytes, ",
+        absl::StrCat("the decompressed request exceeds max_request_bytes, ",
                      limits_.max_request_bytes));
   } else {
     TellReader(grpc::Status::OK);

@@ -36,7 +36,8 @@ constexpr char kNoneEnded[] =
     "calls to functions hold inflight.bytes, and none has ended for 5s";
 
 constexpr char kNoRoomForFields[] =
-    "calls hold inflight.bytes: there is no room for the function's metadata";
+    "other calls use inflight.bytes: no quota is left for the function's "
+    "metadata";
 
 // Keeps a worker's client until the worker stops.
 class KeptClient final : public Worker::Attachment {

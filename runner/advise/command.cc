@@ -69,7 +69,7 @@ CommandLine MakeLine(Flags* flags, CommandLine::Option* for_time = nullptr) {
   line.AddFlag("--live", &flags->live,
                "Instead of TRACE: have the daemon on this machine write one");
   const CommandLine::Option given =
-      line.AddOption("--for", &flags->for_time, "With --live: for so long")
+      line.AddOption("--for", &flags->for_time, "With --live: for this time")
           .TypeName("DURATION")
           .ShowDefault();
   if (for_time != nullptr) *for_time = given;
@@ -94,7 +94,7 @@ CommandLine MakeLine(Flags* flags, CommandLine::Option* for_time = nullptr) {
       .Range(kFewestCalls, kMostCalls)
       .TypeName("N")
       .ShowDefault();
-  line.AddOption("--timeout", &flags->timeout, "Of each call to a function")
+  line.AddOption("--timeout", &flags->timeout, "For each call to a function")
       .TypeName("DURATION")
       .ShowDefault();
   line.AddOption("--tls-dir", &flags->tls_dir,

@@ -102,8 +102,8 @@ std::string Settings(const FunctionAdvice& one, bool share,
                          "."));
     if (!one.probe.complete) {
       comment(
-          "The calls ended before all was asked: give it more (--calls). What "
-          "was not\nasked to the end is not masked.");
+          "The calls ended before all was asked: give it more (--calls). "
+          "Fields whose\nquestions did not end are not masked.");
     }
     const std::vector<std::string> added = ReadIfAdded(one.probe);
     if (!added.empty()) {

@@ -387,7 +387,7 @@ struct Demo::Impl {
     if (!same.ok()) return same.status();
     const int runs = function.process->calls() - before;
     screen->Line(absl::StrFormat(
-        "listening again after %s; of the %d calls of step 2, "
+        "back after %s; of the %d calls of step 2, "
         "sent once more,",
         Millis(absl::ToDoubleSeconds(ready)), AllCalls(cached)));
     screen->Line(absl::StrFormat(
@@ -479,7 +479,7 @@ struct Demo::Impl {
       if (latency == nullptr) return std::string("-");
       return Millis(tail ? latency->p99 : latency->p50);
     };
-    screen->Title("What it was worth");
+    screen->Title("What it saved");
     screen->Table({
         {"", "without", "with fncache"},
         {"pipelines, two steps each",

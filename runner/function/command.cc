@@ -93,7 +93,7 @@ CommandLine MakeLine(Flags* flags) {
           "ca.crt; default: $TLS_SERVER_CERTS_DIR")
       .TypeName("DIR");
   line.AddOption("--cost", &flags->cost,
-                 "What every call costs: sleep=DURATION, cpu=DURATION, or both "
+                 "Cost of every call: sleep=DURATION, cpu=DURATION, or both "
                  "with a comma between; repeats add up")
       .TypeName("COST")
       .Repeats();

@@ -32,7 +32,7 @@ Found Unknown(absl::string_view field, absl::string_view accepted) {
 
 Found TooShort(absl::string_view accepted) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "the path ends above any value; it goes on with ", accepted));
+      "the path ends above any value; it continues with ", accepted));
 }
 
 Found OfStruct(const Struct& root, Path path);

@@ -304,10 +304,10 @@ class Renderer {
     if (value->kind_case() != Value::kNumberValue ||
         !(number >= 0 && number <= kMaxRenderedResources) ||
         std::trunc(number) != number) {
-      return Bad(
-          object.where("count"),
-          absl::StrCat("must be a whole number from 0 to ",
-                       kMaxRenderedResources, ", or a list of so many items"));
+      return Bad(object.where("count"),
+                 absl::StrCat("must be a whole number from 0 to ",
+                              kMaxRenderedResources,
+                              ", or a list of at most that many items"));
     }
     return static_cast<int>(number);
   }

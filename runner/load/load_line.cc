@@ -71,19 +71,20 @@ CommandLine MakeLine(Given* g) {
        "cold: settled, all at once",
        "HOW");
   text("--workers", g->workers, "Reconciles at once", "N");
-  text("--reconcile-timeout", g->reconcile_timeout, "Of one reconcile",
+  text("--reconcile-timeout", g->reconcile_timeout, "For one reconcile",
        "DURATION");
   text("--realtime", g->realtime,
        "Composed resources' events reconcile their XR", "on|off");
-  text("--poll-interval", g->poll_interval,
-       "After which an XR is looked at again", "DURATION");
-  text("--resync", g->resync, "After which all are; 0 = never", "DURATION");
+  text("--poll-interval", g->poll_interval, "Time between two polls of an XR",
+       "DURATION");
+  text("--resync", g->resync, "Time between two polls of all; 0 = never",
+       "DURATION");
   text("--breaker", g->breaker, "The circuit breaker of events", "on|off");
   text("--seed-requirements", g->seed_requirements,
        "The last requirements go with a first call", "on|off");
   text("--ready-after", g->ready_after,
        "After which a provider makes a resource ready", "DURATION");
-  text("--ready-writes", g->ready_writes, "In so many status writes", "N");
+  text("--ready-writes", g->ready_writes, "Number of its status writes", "N");
   list("--churn", g->churn,
        "Writes by others to each composite in an hour, of\nKIND spec, status, "
        "composed or noop (below); repeats",
@@ -100,13 +101,14 @@ CommandLine MakeLine(Given* g) {
        "N");
   text("--connections", g->connections, "For each function", "N");
   text("-z,--duration", g->duration, "To be measured", "DURATION");
-  text("-n,--total", g->total, "Pipelines to be measured, in place of a time",
+  text("-n,--total", g->total, "Pipelines to be measured, instead of a time",
        "N");
   text("--warmup", g->warmup, "Before, and in no count", "DURATION");
   text("--seed", g->seed, "Decides what is random", "N");
   text("--max-in-flight", g->max_in_flight,
        "Open loop: beyond, starts are dropped", "N");
-  list("--threshold", g->thresholds, "What must hold (below); repeats", "EXPR");
+  list("--threshold", g->thresholds,
+       "A condition that must hold (below); repeats", "EXPR");
   line.AddFlag("--abort-on-fail", &g->abort_on_fail,
                "End when a threshold that is a limit fails");
   list("--find-max", g->find_max,
@@ -115,7 +117,7 @@ CommandLine MakeLine(Given* g) {
   text("--json", g->json, "The results (docs/load-testing.md); - = stdout",
        "FILE");
   text("--html", g->html, "The results as a page", "FILE");
-  text("--junit", g->junit, "What held, as JUnit's XML", "FILE");
+  text("--junit", g->junit, "The thresholds' results, as JUnit's XML", "FILE");
   text("--summary-markdown", g->summary_markdown,
        "A summary; $GITHUB_STEP_SUMMARY gets it, too", "FILE");
   text("--csv", g->csv, "A row for each second", "FILE");
@@ -132,8 +134,8 @@ CommandLine MakeLine(Given* g) {
        "A daemon's admin address: what it counted must\nagree; repeats",
        "HOST:PORT");
   list("--request", g->requests,
-       "A RunFunctionRequest, as bytes, to be sent to\nTARGET again and "
-       "again; repeats",
+       "A RunFunctionRequest, as bytes, to be sent to\nTARGET repeatedly; "
+       "repeats",
        "FILE");
   text("--tls-dir", g->tls_dir,
        "Folder of ca.crt, and of tls.crt and tls.key as\nthe runner has them; "

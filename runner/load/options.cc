@@ -293,7 +293,7 @@ void ReadOutput(const Given& g, LoadOptions* options, Checks* checks) {
   const bool percent = absl::ConsumeSuffix(&change, "%");
   if (!absl::SimpleAtod(change, &options->max_change) ||
       !(options->max_change >= 0 && options->max_change <= 1e6)) {
-    checks->Fail("--max-change", g.max_change, "a share such as 10% or 0.1");
+    checks->Fail("--max-change", g.max_change, "a fraction such as 10% or 0.1");
   }
   if (percent) options->max_change /= 100;
   for (absl::string_view url : g.admin_urls) {

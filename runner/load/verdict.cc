@@ -138,7 +138,7 @@ std::vector<std::string> Warnings(const LoadResults& results) {
   if (composites.lost_ready > 0) {
     warnings.push_back(absl::StrCat(
         composites.lost_ready, " of ", settle.ready,
-        " that were ready after settling are not ready any more: failures, "
+        " that were ready after settling are no longer ready: failures, "
         "writes to them, or wrong answers"));
   }
   if (composites.unmarked > 0) {

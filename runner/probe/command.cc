@@ -102,7 +102,7 @@ CommandLine MakeLine(Flags* flags) {
       .TypeName("N")
       .ShowDefault();
   line.AddOption("--timeout", &flags->timeout,
-                 "Of each call, and of each step before the one that is asked")
+                 "For each call, and each step before the one that is asked")
       .TypeName("DURATION")
       .ShowDefault();
   line.AddOption("--tls-dir", &flags->tls_dir,

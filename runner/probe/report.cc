@@ -181,7 +181,7 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
   }
   if (result.restarts > 0) {
     said.push_back(absl::StrCat(
-        "The answer varied in the middle of the search, which began anew ",
+        "The answer varied in the middle of the search, which restarted ",
         Count(result.restarts, "time"), "."));
   }
   said.push_back(

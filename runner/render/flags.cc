@@ -350,7 +350,7 @@ std::vector<Flag> MakeTable() {
        SetColor,
        ColorText},
       {{"", "--watch", "", Group::kOutput,
-        "render again whenever an input file changes"},
+        "repeat the render whenever an input file changes"},
        Switch(&Flags::watch)},
 
       {{"", "--all", "PATH", Group::kMany,
@@ -360,7 +360,7 @@ std::vector<Flag> MakeTable() {
         "stderr",
         "repeats, or A,B"},
        Files(&Flags::all)},
-      {{"", "--jobs", "N", Group::kMany, "so many at the same time"},
+      {{"", "--jobs", "N", Group::kMany, "number of renders at the same time"},
        SetJobs,
        [](const Flags& flags) { return absl::StrCat(flags.jobs); }},
       {{"", "--expect", "DIR", Group::kMany,
@@ -483,7 +483,7 @@ absl::Status CheckStandardInput(const RenderFlags& flags) {
         "standard input (-) can be read by one file argument only");
   }
   if (readers > 0 && flags.watch) {
-    return Refused("--watch", "standard input (-) cannot be read again");
+    return Refused("--watch", "standard input (-) cannot be read twice");
   }
   return absl::OkStatus();
 }

@@ -73,7 +73,7 @@ struct Section {
 };
 constexpr Section kSections[] = {
     {Group::kInputs,
-     "What exists already (a PATH is a YAML file, or a folder of such files):"},
+     "Existing resources (a PATH is a YAML file, or a folder of such files):"},
     {Group::kFunctions, "Functions:"},
     {Group::kOutput, "Output:"},
     {Group::kMany, "Many at once:"},

@@ -152,7 +152,7 @@ absl::StatusOr<Texts> ValuesOf(const std::string& text,
 CommandLine MakeReplayLine(ReplayFlags* flags) {
   CommandLine line(
       "Says what is in a trace and what other settings would have given for "
-      "it,\nor plays it again.",
+      "it,\nor replays it.",
       "fncache replay");
   line.AddOption("TRACE", &flags->trace).Required();
   line.AddFlag("--info", &flags->info, "Say what is in the trace");
@@ -179,7 +179,7 @@ CommandLine MakeReplayLine(ReplayFlags* flags) {
                "force, and say what each gives. The function is not asked "
                "whether it reads what they hide");
   line.AddOption("--threshold", &flags->thresholds,
-                 "What must hold; repeats; see below")
+                 "A condition that must hold (see below); repeats")
       .TypeName("EXPR")
       .RepeatsWithLists();
   line.AddOption(
@@ -195,7 +195,7 @@ CommandLine MakeReplayLine(ReplayFlags* flags) {
   line.AddOption("--export", &flags->export_as, "Print the results as CSV")
       .OneOf({"csv"})
       .TypeName("csv");
-  line.AddFlag("--play", &flags->play, "Send the trace's messages again");
+  line.AddFlag("--play", &flags->play, "Send the trace's messages");
   line.AddOption("--target", &flags->target, "Where --play sends them")
       .TypeName("ADDR");
   line.AddOption("--speed", &flags->speed,

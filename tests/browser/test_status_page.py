@@ -281,7 +281,7 @@ class StatusPageTest(unittest.TestCase):
         served_over = self.card(4)
         self.assertRegex(served_over, r"stale hits\s+[1-9]\d*, of them [1-9]\d* instead of errors")
         self.assertRegex(served_over, r"served over: UNAVAILABLE [1-9]")
-        self.assertRegex(served_over, r"abandoned\s+0 running, [1-9]\d* went on, 1 stored")
+        self.assertRegex(served_over, r"abandoned\s+0 running, [1-9]\d* continued, 1 stored")
         self.assertNotIn("refreshes", served_over)
         self.assertRegex(self.card(5), r"shadow\s+not enough yet: no difference")
         self.assertRegex(self.card(5), r"rehearsed\s+3 look-ups")

@@ -90,10 +90,10 @@ TEST_F(ServerTest, AbstractNamesServeOnceAndLeaveNoFile) {
   EXPECT_EQ(Echoed(), "hello");
   const absl::Status again = Listen(name);
   EXPECT_TRUE(absl::IsUnavailable(again)) << again;
-  EXPECT_EQ(again.message(),
-            absl::StrCat(name,
-                         ": the address is in use: somebody listens "
-                         "there"));
+  EXPECT_EQ(
+      again.message(),
+      absl::StrCat(name,
+                   ": the address is in use: another process listens there"));
   EXPECT_EQ(ModeOf(path_), 0u);
 }
 
@@ -135,10 +135,10 @@ TEST_F(ServerTest, ASocketThatSomebodyListensOnIsLeftAlone) {
   for (const bool full : {true, false}) {
     const absl::Status status = Listen();
     EXPECT_TRUE(absl::IsUnavailable(status)) << status << full;
-    EXPECT_EQ(status.message(),
-              absl::StrCat(address_,
-                           ": the address is in use: somebody "
-                           "listens there"));
+    EXPECT_EQ(
+        status.message(),
+        absl::StrCat(address_,
+                     ": the address is in use: another process listens there"));
     EXPECT_NE(ModeOf(path_), 0u);
     for (const int caller : callers) close(caller);
     callers.clear();

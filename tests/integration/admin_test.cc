@@ -383,7 +383,7 @@ TEST_F(WatchTest, WaitsForADaemonThatComesBack) {
   ASSERT_TRUE(Shows("buckets "));
   daemon->Signal(SIGKILL);
   daemon->Wait();
-  EXPECT_TRUE(Shows("trying again"));
+  EXPECT_TRUE(Shows("retrying"));
   daemon = StartDaemonOnSocket();
   EXPECT_TRUE(Eventually(
       [this] { return absl::StartsWith(Look().lines()[0], "fncache "); }));

@@ -226,9 +226,9 @@ TEST_F(DaemonTest, CallersComeOverUnixSockets) {
     Process other(arguments);
     EXPECT_EQ(other.Wait(), 1);
     EXPECT_TRUE(absl::StrContains(
-        other.Stderr(), absl::StrCat("cannot listen on unix:", path,
-                                     ": the address is in use: somebody "
-                                     "listens there")))
+        other.Stderr(),
+        absl::StrCat("cannot listen on unix:", path,
+                     ": the address is in use: another process listens there")))
         << other.Stderr();
     EXPECT_TRUE(Call(StubFor("unix:" + path).get(), "still there").status.ok());
     daemon.Signal(signal);

@@ -170,9 +170,9 @@ TEST_F(TraceInputTest, WhatIsWholeOfATraceIsReadAndTheRestIsTold) {
   WriteFile(input, bytes.substr(0, ends[0]));
   Ended ended = Info(input);
   EXPECT_EQ(ended.code, 0);
-  EXPECT_EQ(ended.output,
-            "its beginning is lost: who wrote it is not known\n"
-            "it holds no calls\n");
+  EXPECT_EQ(
+      ended.output,
+      "its beginning is lost: its writer is unknown\nit holds no calls\n");
   // A header, and no call.
   WriteFile(input, bytes.substr(0, ends[1]));
   ended = Info(input);

@@ -318,7 +318,7 @@ TEST_F(DaemonPurgeTest, ALookUpTellsWhetherAnEntryWouldBeServed) {
   PurgeOrder soft = Of(Kind::kFunction, "first");
   soft.soft = true;
   ASSERT_TRUE(daemon_->Purge(soft).ok());
-  expect(About("a"), true, "stale, while the function is asked behind");
+  expect(About("a"), true, "stale, while a refresh calls the function");
   options = Options();
   options.functions[0].policy.stale_if_error = absl::Hours(1);
   Start(options);

@@ -49,7 +49,7 @@ absl::Status Validate(const ModelOptions& options) {
           event.share <= 1)) {
       return absl::InvalidArgumentError(
           "--scenario: flapping must have a rate over 0, up to 1000 a second, "
-          "and a share from 0 to 1");
+          "and a fraction from 0 to 1");
     }
     if (event.kind == ScenarioEvent::Kind::kBurst &&
         (event.composites < 1 || event.composites > 1000000)) {

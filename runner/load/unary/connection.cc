@@ -151,7 +151,7 @@ Server::Server(std::string target, absl::string_view path,
 
 Connection::~Connection() {
   user_ = nullptr;
-  if (open()) Close("not needed any more");
+  if (open()) Close("no longer needed");
 }
 
 absl::Status Connection::Open() {
@@ -163,7 +163,7 @@ absl::Status Connection::Open() {
     if (ssl == nullptr) {
       close(*fd);
       return absl::ResourceExhaustedError(
-          absl::StrCat(server_.target_, ": no room for TLS"));
+          absl::StrCat(server_.target_, ": no memory for TLS"));
     }
     SSL_set_connect_state(ssl);
     if (!IsIpAddress(server_.host_)) {

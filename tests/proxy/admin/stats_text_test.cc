@@ -96,7 +96,7 @@ in all           4        6
 tier    entries     bytes       of    used  evicted/s  expired/s  errors
 memory    1,234  64.0 MiB  256 MiB   25.0%        1.0        0.5       0
 
-fills 0.1/s  dropped 1  refused for room 5  * a second: since the start
+fills 0.1/s  dropped 1  calls refused 5  * a second: since the start
 bypasses  operation 2
 )");
 }
@@ -106,7 +106,7 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
   v1::FunctionStats* const function = stats.mutable_functions(0);
   function->set_abandoned_calls_refused(1);
   EXPECT_THAT(TableOf(stats, {80, 0}),
-              HasSubstr("\nabandoned 0/s  running 0  stored 0  no room 1\n"));
+              HasSubstr("\nabandoned 0/s  running 0  stored 0  refused 1\n"));
   EXPECT_THAT(TableOf(stats, {80, 0}), Not(HasSubstr("refreshes")));
   function->set_refreshes(120);
   function->set_refreshes_failed(3);
@@ -125,9 +125,9 @@ TEST(StatsTextTest, StaleServingHasLinesWhereItIs) {
   stats.set_access_log_lines_dropped(1234);
   EXPECT_THAT(TableOf(stats, {80, 0}),
               HasSubstr("start\nbypasses  operation 2\nrefreshes 2.0/s  "
-                        "running 1  failed 3  no room 2\n"
-                        "errors served over 5  old answers given up 4\n"
-                        "abandoned 1.0/s  running 7  stored 50  no room 1\n"
+                        "running 1  failed 3  refused 2\n"
+                        "errors served over 5  old answers dropped 4\n"
+                        "abandoned 1.0/s  running 7  stored 50  refused 1\n"
                         "keys backing off 2\n"
                         "access log 10.0/s  dropped 1,234\n"));
   v1::StatsResponse later = stats;

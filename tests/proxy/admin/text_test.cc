@@ -90,11 +90,11 @@ memory
   generation          "a \x1b 1"
   served              no: it is purged
   age                 1m30s
-  remaining           -30s (not served fresh any more)
+  remaining           -30s (no longer served as fresh)
   size                12.7 KiB
   function's TTL      1m0s
   lifetime            1m0s
-  TTL told now        10s
+  TTL sent now        10s
   recent hits         3 or more
   connection details  yes
   banned              by purge of function function-a at 2027-01-15
@@ -108,7 +108,7 @@ disk
   size                12.7 KiB
   function's TTL      none
   lifetime            1m0s
-  TTL told now        none
+  TTL sent now        none
   recent hits         not counted here
   connection details  no
   banned              no
@@ -129,8 +129,8 @@ TEST(TextTest, Purge) {
                         durable: true)pb")),
             "purged: function a, on /run/a.sock; 1 entry gone, up to 1,234 on "
             "disk under a ban, 1 "
-            "call under way that nobody joins any more\n"
-            "It holds after a restart, too.\n");
+            "call in progress that no caller can join\nIt holds after a "
+            "restart, too.\n");
   EXPECT_EQ(
       PurgeText("key 00", /*soft=*/true, "/run/a.sock",
                 Parsed<v1::PurgeResponse>(R"pb(
@@ -138,8 +138,8 @@ TEST(TextTest, Purge) {
                   widened_to: "function a"
                   unreached: "shared tier: redis-1:6379")pb")),
       "made stale: key 00, on /run/a.sock; all in memory and up to 0 on disk "
-      "under a ban, 0 calls under way that nobody joins any more\n"
-      "More is purged for now than is remembered one by one: function a has "
+      "under a ban, 0 calls in progress that no caller can join\nMore is "
+      "purged for now than is remembered one by one: function a has "
       "been purged instead.\n"
       "There is no tier that outlives the process: nothing had to be written "
       "down.\n"
@@ -152,11 +152,12 @@ TEST(TextTest, PurgeOfAGenerationThatNobodyHad) {
   const std::string what = "function a, generation \"typo\"";
   EXPECT_THAT(
       PurgeText(what, /*soft=*/false, "/run/a.sock", response),
-      StartsWith("purged: function a, generation \"typo\", on /run/a.sock; 0 "
-                 "entries gone, 0 calls under way that nobody joins any more\n"
-                 "Not in use since the daemon's start: no entry in memory was "
-                 "of this generation, and there is none of the function on "
-                 "disk. (fncache admin config tells which one is in use.)\n"));
+      StartsWith(
+          "purged: function a, generation \"typo\", on /run/a.sock; 0 "
+          "entries gone, 0 calls in progress that no caller can join\nNot in "
+          "use since the daemon's start: no entry in memory was "
+          "of this generation, and there is none of the function on "
+          "disk. (fncache admin config tells which one is in use.)\n"));
   response.set_covered(7);
   EXPECT_THAT(PurgeText(what, /*soft=*/false, "/run/a.sock", response),
               HasSubstr("of this generation, and those on disk are of it only "
@@ -175,7 +176,7 @@ TEST(TextTest, Explain) {
   observed.composite.resource.metadata.resourceVersion   1,200
   observed.composite.resource.status                        34
 
-  who wrote last what changed  misses
+  last writer of what changed  misses
   crossplane                    1,234
 
   masks that hide what changed                          misses  function

@@ -676,8 +676,8 @@ TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 ::testing::HasSubstr(
                     " warning refused a call function=function "
-                    "status=RESOURCE_EXHAUSTED why=\"the requests that "
-                    "are coming on this connection hold more than "));
+                    "status=RESOURCE_EXHAUSTED why=\"the arriving requests "
+                    "on this connection exceed their quota "));
     EXPECT_EQ(Counts().ServedOver(), 0u);
     reading.context().TryCancel();
     reading.Finish();

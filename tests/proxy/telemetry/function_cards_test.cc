@@ -194,7 +194,7 @@ TEST(FunctionCardsTest, WhatIsOnHasARowBeforeItCounts) {
   status.functions[0].facts->finishes_abandoned = true;
   EXPECT_THAT(Cards(status),
               HasSubstr("<dt>refreshes<dd>0 running, 0 done\n"
-                        "<dt>abandoned<dd>0 running, 0 went on, 0 stored\n"));
+                        "<dt>abandoned<dd>0 running, 0 continued, 0 stored\n"));
 }
 
 TEST(FunctionCardsTest, TellsOfOldAnswers) {
@@ -211,8 +211,8 @@ TEST(FunctionCardsTest, TellsOfOldAnswers) {
       Cards(source.Now()),
       HasSubstr("<dt>stale hits<dd>3, of them <span class=bad>3 instead of "
                 "errors (3 in the last minute)</span><small>served over: "
-                "DEADLINE_EXCEEDED 1, UNAVAILABLE 2</small><small>given up for "
-                "answers that are not kept: 1</small>\n"));
+                "DEADLINE_EXCEEDED 1, UNAVAILABLE 2</small><small>dropped for "
+                "answers that may not be stored: 1</small>\n"));
   // Past errors are no alarm.
   source.Pass(absl::Minutes(2));
   EXPECT_THAT(Cards(source.Now()),
@@ -239,9 +239,9 @@ TEST(FunctionCardsTest, TellsOfCallsWithoutACaller) {
   EXPECT_THAT(
       Cards(status),
       HasSubstr("<dt>refreshes<dd>1 running, 3 done, 2 failed, <span "
-                "class=warn>1 key backing off</span>, <span class=bad>1 found "
-                "no room (1 in the last minute)</span>\n<dt>abandoned<dd>1 "
-                "running, 2 went on, 1 stored, <span class=bad>1 found no room "
+                "class=warn>1 key backing off</span>, <span class=bad>1 "
+                "refused (1 in the last minute)</span>\n<dt>abandoned<dd>1 "
+                "running, 2 continued, 1 stored, <span class=bad>1 refused "
                 "(1 in the last minute)</span>\n"));
 }
 

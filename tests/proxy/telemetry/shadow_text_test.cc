@@ -95,7 +95,7 @@ TEST(ShadowText, TheTextOfASuspicionSaysWhatIsMissing) {
   report.unrepeated = 0;
   AddPath(&report, "p.q", 1, 0);
   EXPECT_THAT(ShadowText({report}),
-              HasSubstr(", but at p.q it cannot be told from that yet: there 1 "
+              HasSubstr(", but at p.q that is not certain yet: there 1 "
                         "and 0 differed\n"));
 }
 

@@ -90,7 +90,7 @@ TEST_F(ProblemsTest, CallsThatWereRefusedAreTold) {
   b.RequestRefused(4);
   EXPECT_THAT(Problems(),
               ElementsAre("warning calls_refused b: Calls of b were refused in "
-                          "the last minute: no room (inflight.bytes) 2 times, "
+                          "the last minute: inflight.bytes used up 2 times, "
                           "a loop, as upstream leads back here once."));
   source_.Pass(absl::Minutes(2));
   EXPECT_THAT(Problems(), IsEmpty());

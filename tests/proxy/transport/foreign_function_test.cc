@@ -277,7 +277,7 @@ void ExpectPackedAnswerIsHeldTo(const Bounds& bounds) {
   EXPECT_EQ(status.error_code(), bounds.code) << status.error_message();
   if (!status.ok()) {
     EXPECT_EQ(status.error_message(),
-              absl::StrCat("the function's answer unpacks to more than "
+              absl::StrCat("the function's decompressed answer exceeds "
                            "max_response_bytes, ",
                            bounds.answer));
   }

@@ -42,9 +42,10 @@ TEST(ListenerTest, ASocketInUseIsRefusedByName) {
     EXPECT_EQ((*first)->address(), address);
     const auto second = Listener::Create(At(address, &worker));
     EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
-    EXPECT_EQ(second.status().message(),
-              absl::StrCat("cannot listen on ", address,
-                           ": the address is in use: somebody listens there"));
+    EXPECT_EQ(
+        second.status().message(),
+        absl::StrCat("cannot listen on ", address,
+                     ": the address is in use: another process listens there"));
   }
 }
 
