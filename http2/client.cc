@@ -430,14 +430,14 @@ Connection* Client::Take() {
 void Client::Wait(Waiter* waiter) {
   Start();
   waiter->waiting_ = true;
-  waiter->place_ = waiting_.insert(waiting_.end(), waiter);
+  waiter->position_ = waiting_.insert(waiting_.end(), waiter);
   WantMore();
 }
 
 void Client::Forget(Waiter* waiter) {
   if (!waiter->waiting_) return;
   waiter->waiting_ = false;
-  waiting_.erase(waiter->place_);
+  waiting_.erase(waiter->position_);
 }
 
 // Where callers wait though there are connections, these are full.

@@ -65,7 +65,7 @@ class Client final : private ConnectionOwner {
    private:
     friend class Client;
     bool waiting_ = false;
-    std::list<Waiter*>::iterator place_;  // where it waits
+    std::list<Waiter*>::iterator position_;  // where it waits
   };
 
   // The options outlive the client.

@@ -33,12 +33,12 @@ class Fields {
   Fields& operator=(const Fields& other) {
     if (this == &other) return *this;
     bytes_.Clear();
-    if (!other.places_.empty()) {
+    if (!other.extents_.empty()) {
       bytes_.Reserve(other.bytes_.size() < kUsual ? kUsual
                                                   : other.bytes_.size());
       bytes_.Append(other.bytes_.bytes());
     }
-    places_ = other.places_;
+    extents_ = other.extents_;
     return *this;
   }
 
@@ -63,9 +63,9 @@ class Fields {
   void Add(absl::string_view name, absl::string_view value,
            bool never_indexed = false) {
     if (bytes_.capacity() == 0) bytes_.Reserve(kUsual);
-    places_.push_back({static_cast<uint32_t>(bytes_.size()),
-                       static_cast<uint32_t>(name.size()),
-                       static_cast<uint32_t>(value.size()), never_indexed});
+    extents_.push_back({static_cast<uint32_t>(bytes_.size()),
+                        static_cast<uint32_t>(name.size()),
+                        static_cast<uint32_t>(value.size()), never_indexed});
     bytes_.Append(name);
     bytes_.Append(value);
   }
@@ -73,15 +73,15 @@ class Fields {
   void Add(const Field& field) {
     Add(field.name, field.value, field.never_indexed);
   }
-  size_t size() const { return places_.size(); }
-  bool empty() const { return places_.empty(); }
+  size_t size() const { return extents_.size(); }
+  bool empty() const { return extents_.empty(); }
   // Views are valid until the next change.
   Field operator[](size_t i) const {
-    const Place& place = places_[i];
+    const Extent& extent = extents_[i];
     const absl::string_view all = bytes_.bytes();
-    return {all.substr(place.begin, place.name),
-            all.substr(place.begin + place.name, place.value),
-            place.never_indexed};
+    return {all.substr(extent.begin, extent.name),
+            all.substr(extent.begin + extent.name, extent.value),
+            extent.never_indexed};
   }
   // The first value of that name; empty if there is none.
   absl::string_view Find(absl::string_view name) const {
@@ -97,27 +97,27 @@ class Fields {
     return false;
   }
   Iterator begin() const { return Iterator(this, 0); }
-  Iterator end() const { return Iterator(this, places_.size()); }
+  Iterator end() const { return Iterator(this, extents_.size()); }
   // As SETTINGS_MAX_HEADER_LIST_SIZE counts (RFC 9113, 6.5.2).
-  size_t ListSize() const { return bytes_.size() + 32 * places_.size(); }
+  size_t ListSize() const { return bytes_.size() + 32 * extents_.size(); }
   void Clear() {
     bytes_.Clear();
-    places_.clear();
+    extents_.clear();
   }
 
  private:
-  struct Place {
+  struct Extent {
     uint32_t begin;
     uint32_t name;
     uint32_t value : 31;
     bool never_indexed : 1;
   };
-  static_assert(sizeof(Place) == 12, "a call has dozens of them");
+  static_assert(sizeof(Extent) == 12, "a call has dozens of them");
   // The usual number of bytes of a call's fields.
   static constexpr size_t kUsual = 480;
 
   Buffer bytes_;
-  absl::InlinedVector<Place, 12> places_;
+  absl::InlinedVector<Extent, 12> extents_;
 };
 
 }  // namespace fncache::http2

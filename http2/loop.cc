@@ -107,14 +107,14 @@ void Loop::Unwatch(int fd, Watcher* watcher) {
 void Loop::AtTurnEnd(Ender* ender) {
   if (ender->asked_) return;
   ender->asked_ = true;
-  ender->place_ = enders_.size();
+  ender->position_ = enders_.size();
   enders_.push_back(ender);
 }
 
 void Loop::Forget(Ender* ender) {
   if (!ender->asked_) return;
   ender->asked_ = false;
-  enders_[ender->place_] = nullptr;
+  enders_[ender->position_] = nullptr;
 }
 
 void Loop::EndTurn() {
@@ -132,13 +132,13 @@ void Loop::EndTurn() {
 void Loop::Queue(LongWorker* worker) {
   if (worker->queued_) return;
   worker->queued_ = true;
-  worker->place_ = queue_.insert(queue_.end(), worker);
+  worker->position_ = queue_.insert(queue_.end(), worker);
 }
 
 void Loop::Unqueue(LongWorker* worker) {
   if (!worker->queued_) return;
   worker->queued_ = false;
-  queue_.erase(worker->place_);
+  queue_.erase(worker->position_);
 }
 
 void Loop::RunLongWork() {

@@ -56,7 +56,7 @@ class Loop {
 
    private:
     friend class Loop;
-    size_t place_ = 0;  // in enders_, while it is asked
+    size_t position_ = 0;  // in enders_, while it is asked
     bool asked_ = false;
   };
 
@@ -70,7 +70,7 @@ class Loop {
 
    private:
     friend class Loop;
-    std::list<LongWorker*>::iterator place_;  // in queue_
+    std::list<LongWorker*>::iterator position_;  // in queue_
     bool queued_ = false;
   };
 

@@ -184,15 +184,17 @@ bool OnlyReserveIsLeft(int any_fd) {
 }  // namespace
 
 // The server's state on one loop: the owner of its connections.
-class Server::Part final : public ConnectionOwner {
+class Server::LoopServer final : public ConnectionOwner {
  public:
-  Part(Server* server, Place place) : server_(server), place_(place) {}
+  LoopServer(Server* server, LoopHandler loop)
+      : server_(server), loop_handler_(loop) {}
 
-  const Place& place() const { return place_; }
+  const LoopHandler& loop_handler() const { return loop_handler_; }
   // Its calls and new connections, to find the least busy loop. From any
   // thread.
   int load() const {
-    return place_.handler->busy() + count_.load(std::memory_order_relaxed);
+    return loop_handler_.handler->busy() +
+           count_.load(std::memory_order_relaxed);
   }
   void CountOne() { count_.fetch_add(1, std::memory_order_relaxed); }
 
@@ -207,7 +209,7 @@ class Server::Part final : public ConnectionOwner {
       SSL_set_accept_state(ssl);
     }
     Connection* const connection = Connection::Create(
-        place_.loop, fd, ssl, &server_->options_.connection, this);
+        loop_handler_.loop, fd, ssl, &server_->options_.connection, this);
     all_.insert(connection);
     if (stopping_) connection->GoAway();
   }
@@ -224,11 +226,12 @@ class Server::Part final : public ConnectionOwner {
   }
 
   StreamUser* OnRequest(Stream& stream) override {
-    return place_.handler->OnRequest(stream);
+    return loop_handler_.handler->OnRequest(stream);
   }
   void OnAbandoned(Connection&) override {
-    if (server_->options_.events.abandoned)
+    if (server_->options_.events.abandoned) {
       server_->options_.events.abandoned();
+    }
   }
   void OnRefused(Connection&) override {
     if (server_->options_.events.stream_refused) {
@@ -251,7 +254,7 @@ class Server::Part final : public ConnectionOwner {
   }
 
   Server* const server_;
-  const Place place_;
+  const LoopHandler loop_handler_;
   std::atomic<int> count_{0};
   std::unordered_set<Connection*> all_;
   bool stopping_ = false;
@@ -402,11 +405,11 @@ void Server::CloseSocket() {
   close(fd_);
 }
 
-void Server::Start(std::vector<Place> places) {
-  for (const Place& place : places) {
-    parts_.push_back(std::make_unique<Part>(this, place));
+void Server::Start(std::vector<LoopHandler> loops) {
+  for (const LoopHandler& loop : loops) {
+    loop_servers_.push_back(std::make_unique<LoopServer>(this, loop));
   }
-  Loop* const first = places.front().loop;
+  Loop* const first = loops.front().loop;
   acceptor_ = std::make_unique<Acceptor>(this, first);
   first->Post([this] { acceptor_->Start(); });
 }
@@ -418,8 +421,9 @@ void Server::SetLimits(const ServerLimits& limits) {
   connection.max_field_bytes = limits.max_field_bytes;
   connection.idle_timeout = limits.idle_timeout;
   connection.max_age = limits.max_age;
-  for (const auto& part : parts_) {
-    part->place().loop->Post([part = part.get()] { part->LookAtTimes(); });
+  for (const auto& loop_server : loop_servers_) {
+    loop_server->loop_handler().loop->Post(
+        [loop_server = loop_server.get()] { loop_server->LookAtTimes(); });
   }
 }
 
@@ -436,13 +440,13 @@ void Server::HandOver(int fd) {
     return;
   }
   connections_.fetch_add(1, std::memory_order_relaxed);
-  Part* least = parts_.front().get();
-  for (const auto& part : parts_) {
-    if (part->load() < least->load()) least = part.get();
+  LoopServer* least = loop_servers_.front().get();
+  for (const auto& loop_server : loop_servers_) {
+    if (loop_server->load() < least->load()) least = loop_server.get();
   }
   least->CountOne();
-  if (least == parts_.front().get()) return least->Take(fd);
-  least->place().loop->Post([least, fd] { least->Take(fd); });
+  if (least == loop_servers_.front().get()) return least->Take(fd);
+  least->loop_handler().loop->Post([least, fd] { least->Take(fd); });
 }
 
 namespace {
@@ -467,25 +471,28 @@ void RunOn(Loop* loop, absl::AnyInvocable<void()> task) {
 void Server::Stop() {
   if (stopped_ || acceptor_ == nullptr) return;
   stopped_ = true;
-  RunOn(parts_.front()->place().loop, [this] {
+  RunOn(loop_servers_.front()->loop_handler().loop, [this] {
     acceptor_->Stop();
     CloseSocket();
   });
-  for (const auto& part : parts_) {
-    part->place().loop->Post([part = part.get()] { part->GoAway(); });
+  for (const auto& loop_server : loop_servers_) {
+    loop_server->loop_handler().loop->Post(
+        [loop_server = loop_server.get()] { loop_server->GoAway(); });
   }
 }
 
 void Server::Join() {
   if (acceptor_ == nullptr) return;
   Stop();
-  for (const auto& part : parts_) {
-    RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
+  for (const auto& loop_server : loop_servers_) {
+    RunOn(loop_server->loop_handler().loop,
+          [loop_server = loop_server.get()] { loop_server->CloseAll(); });
   }
   // Connections that were handed over meanwhile are closed as they come. Ended
   // ones are deleted as their loops' iterations end.
-  for (const auto& part : parts_) {
-    RunOn(part->place().loop, [part = part.get()] { part->CloseAll(); });
+  for (const auto& loop_server : loop_servers_) {
+    RunOn(loop_server->loop_handler().loop,
+          [loop_server = loop_server.get()] { loop_server->CloseAll(); });
   }
 }
 

@@ -85,7 +85,7 @@ class Server {
    protected:
     ~Handler() = default;
   };
-  struct Place {
+  struct LoopHandler {
     Loop* loop;
     Handler* handler;
   };
@@ -107,8 +107,8 @@ class Server {
   // As asked for, with the real port.
   const std::string& address() const { return address_; }
 
-  // Accepts from now on, on the loop of `places[0]`.
-  void Start(std::vector<Place> places);
+  // Accepts from now on, on the loop of `loops[0]`.
+  void Start(std::vector<LoopHandler> loops);
   // Applies these limits from now on. `max_streams` is announced to new
   // connections. Present connections stay, even beyond a limit. Any thread,
   // between Start and Stop.
@@ -126,10 +126,10 @@ class Server {
 
  private:
   class Acceptor;
-  class Part;
+  class LoopServer;
 
   Server(int fd, std::string address, std::string path, ServerOptions options);
-  // On the loop of `places[0]`.
+  // On the loop of `loops[0]`.
   void HandOver(int fd);
   // Accepts no more, and removes a unix socket's file, if it is still ours.
   void CloseSocket();
@@ -141,7 +141,7 @@ class Server {
   ino_t inode_ = 0;
   ServerOptions options_;  // constant but for what SetLimits changes
   std::unique_ptr<Acceptor> acceptor_;
-  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<std::unique_ptr<LoopServer>> loop_servers_;
   std::atomic<size_t> connections_{0};
   std::atomic<bool> accepting_{true};
   bool stopped_ = false;

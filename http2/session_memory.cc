@@ -20,21 +20,21 @@ constexpr size_t kMostCells = Recycler::kRecycles ? 3 : 0;
 
 // Before each block.
 struct alignas(std::max_align_t) SessionMemory::Head {
-  enum class Place : uint32_t { kCells, kRecycler, kHeap };
+  enum class Source : uint32_t { kCells, kRecycler, kHeap };
 
   size_t all() const { return sizeof(Head) + size; }
   size_t cells() const { return (all() + kCell - 1) / kCell; }
 
   size_t size;
-  Place place;
+  Source source;
 };
 
 void* SessionMemory::Allocate(size_t size) {
-  Head head = {size, Head::Place::kCells};
+  Head head = {size, Head::Source::kCells};
   void* block = head.cells() <= kMostCells ? TakeCells(head.cells()) : nullptr;
   if (block == nullptr) {
     const bool exact = !set_up_ && size > kMostRounded;
-    head.place = exact ? Head::Place::kHeap : Head::Place::kRecycler;
+    head.source = exact ? Head::Source::kHeap : Head::Source::kRecycler;
     block = exact ? ::operator new(head.all()) : Recycler::Allocate(head.all());
   }
   return new (block) Head(head) + 1;
@@ -52,12 +52,12 @@ void* SessionMemory::Reallocate(void* memory, size_t size) {
 void SessionMemory::Free(void* memory) {
   if (memory == nullptr) return;
   Head* const head = static_cast<Head*>(memory) - 1;
-  switch (head->place) {
-    case Head::Place::kCells:
+  switch (head->source) {
+    case Head::Source::kCells:
       return GiveCells(head, head->cells());
-    case Head::Place::kRecycler:
+    case Head::Source::kRecycler:
       return Recycler::Free(head, head->all());
-    case Head::Place::kHeap:
+    case Head::Source::kHeap:
       return ::operator delete(head);
   }
 }

@@ -138,13 +138,13 @@ class OpenConnections {
     size_t held = 0;  // bytes of its answer
     bool told_to_go = false;
   };
-  using Place = std::list<One>::iterator;
+  using Position = std::list<One>::iterator;
 
   // Ends those that are too many, or too old, so that the new one is served.
-  Place Add(int fd) {
+  Position Add(int fd) {
     const absl::Time now = absl::Now();
     MutexLock lock(&mutex_);
-    const Place added = all_.insert(all_.end(), One{fd, now});
+    const Position added = all_.insert(all_.end(), One{fd, now});
     ++staying_;
     for (One& one : all_) {
       if (one.told_to_go) continue;
@@ -155,19 +155,19 @@ class OpenConnections {
   }
   // Counts its answer of `bytes`. Older connections whose answers wait for
   // their readers may be closed for it.
-  void Hold(Place place, size_t bytes) {
+  void Hold(Position position, size_t bytes) {
     MutexLock lock(&mutex_);
-    if (place->told_to_go) return;
-    place->held += bytes;
+    if (position->told_to_go) return;
+    position->held += bytes;
     held_ += bytes;
-    for (auto one = all_.begin(); held_ > kMostHeld && one != place; ++one) {
+    for (auto one = all_.begin(); held_ > kMostHeld && one != position; ++one) {
       if (!one->told_to_go && one->held > 0) End(&*one);
     }
   }
-  void Remove(Place place) {
+  void Remove(Position position) {
     MutexLock lock(&mutex_);
-    if (!place->told_to_go) Forget(*place);
-    all_.erase(place);
+    if (!position->told_to_go) Forget(*position);
+    all_.erase(position);
   }
 
  private:
@@ -242,11 +242,11 @@ class AdminServer::Impl {
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
       const MHD_ConnectionInfo* const info = MHD_get_connection_info(
           connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-      *context = new OpenConnections::Place(open.Add(info->connect_fd));
+      *context = new OpenConnections::Position(open.Add(info->connect_fd));
     } else {
-      auto* const place = static_cast<OpenConnections::Place*>(*context);
-      open.Remove(*place);
-      delete place;
+      auto* const position = static_cast<OpenConnections::Position*>(*context);
+      open.Remove(*position);
+      delete position;
     }
   }
 
@@ -260,7 +260,7 @@ class AdminServer::Impl {
     const MHD_ConnectionInfo* const info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     impl->open_.Hold(
-        *static_cast<OpenConnections::Place*>(info->socket_context),
+        *static_cast<OpenConnections::Position*>(info->socket_context),
         response.body.size());
     return Send(connection, std::move(response));
   }

@@ -134,10 +134,10 @@ class Registry::Impl {
       series.labels.push_back({family.labels[i], values[i]});
     }
     MutexLock lock(&mutex_);
-    const auto [place, is_new] =
-        places_.try_emplace(family.name, families_.size());
+    const auto [index, is_new] =
+        indices_.try_emplace(family.name, families_.size());
     if (is_new) families_.push_back({&family, {}});
-    families_[place->second].series.push_back(std::move(series));
+    families_[index->second].series.push_back(std::move(series));
   }
 
   std::vector<prometheus::MetricFamily> Collect() const {
@@ -163,7 +163,7 @@ class Registry::Impl {
   mutable Mutex mutex_;
   std::vector<FamilySeries> families_ ABSL_GUARDED_BY(mutex_);
   // Where in families_ a name is.
-  absl::flat_hash_map<std::string, size_t> places_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, size_t> indices_ ABSL_GUARDED_BY(mutex_);
 };
 
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}

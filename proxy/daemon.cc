@@ -246,17 +246,18 @@ void Daemon::OpenReload(Extras* extras) {
 
 void Daemon::OpenLiveSettings(
     Clock* clock, const std::vector<telemetry::ListedSetting>& settings) {
-  LiveSettings::Places places;
+  LiveSettings::Receivers receivers;
   for (const Impl::Function& function : impl_->functions) {
-    places.functions.push_back({function.handler.get(), function.listener.get(),
-                                function.upstream.get()});
+    receivers.functions.push_back({function.handler.get(),
+                                   function.listener.get(),
+                                   function.upstream.get()});
   }
-  places.store = impl_->store.get();
-  places.inflight = &impl_->inflight;
-  places.trace = &impl_->trace;
-  places.access_log = &impl_->access_log;
-  places.clock = clock;
-  impl_->live = std::make_unique<LiveSettings>(std::move(places), options_,
+  receivers.store = impl_->store.get();
+  receivers.inflight = &impl_->inflight;
+  receivers.trace = &impl_->trace;
+  receivers.access_log = &impl_->access_log;
+  receivers.clock = clock;
+  impl_->live = std::make_unique<LiveSettings>(std::move(receivers), options_,
                                                settings, &impl_->alarms);
 }
 

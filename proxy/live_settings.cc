@@ -70,36 +70,36 @@ absl::Status LiveSettings::Apply(
     const std::vector<telemetry::ListedSetting>& list) {
   MutexLock lock(&mutex_);
   const TraceSettings trace = TraceSettingsOf(options);
-  const TraceSettings old_trace = places_.trace->current();
+  const TraceSettings old_trace = receivers_.trace->current();
   const bool new_trace = !(trace == TraceSettingsOf(options_));
   const bool ends_trace = trace_.has_value() && new_trace &&
                           trace_->until == absl::InfiniteFuture();
   // The steps that can fail come first.
   if (!trace_.has_value() || ends_trace) {
-    absl::Status traced = places_.trace->Change(trace, list);
+    absl::Status traced = receivers_.trace->Change(trace, list);
     if (!traced.ok()) return traced;
   } else if (new_trace) {
     // It begins when the order is over.
-    absl::Status traceable = places_.trace->Check(trace);
+    absl::Status traceable = receivers_.trace->Check(trace);
     if (!traceable.ok()) return traceable;
   }
-  absl::Status logged = places_.access_log->Configure(options.access_log);
-  absl::Status stored = places_.store->Change(
+  absl::Status logged = receivers_.access_log->Configure(options.access_log);
+  absl::Status stored = receivers_.store->Change(
       {options.cache_memory, options.cache_disk, StoredFunctionsOf(options)},
-      places_.clock->Now());
+      receivers_.clock->Now());
   if (stored.ok() && !logged.ok()) {
     stored = absl::Status(logged.code(),
                           absl::StrCat("log.access_file: ", logged.message()));
   }
   if (!stored.ok()) {
-    places_.access_log->Configure(options_.access_log).IgnoreError();
-    places_.trace->Change(old_trace, list_).IgnoreError();
+    receivers_.access_log->Configure(options_.access_log).IgnoreError();
+    receivers_.trace->Change(old_trace, list_).IgnoreError();
     return stored;
   }
-  WarnOfLargeEntries(options, places_.store->Stats());
-  places_.inflight->SetBound(options.inflight_bytes);
-  for (size_t i = 0; i < places_.functions.size(); ++i) {
-    const Function& function = places_.functions[i];
+  WarnOfLargeEntries(options, receivers_.store->Stats());
+  receivers_.inflight->SetBound(options.inflight_bytes);
+  for (size_t i = 0; i < receivers_.functions.size(); ++i) {
+    const Function& function = receivers_.functions[i];
     function.listener->SetLimits(ListenerLimitsOf(options));
     function.upstream->SetLimits(
         options.max_response_bytes,
@@ -109,7 +109,7 @@ absl::Status LiveSettings::Apply(
     // Calls that fill from now on check the new settings first.
     if (options.functions[i].policy.store_secrets ==
         cache::StoreSecrets::kNone) {
-      places_.store->EraseSecrets(static_cast<cache::FunctionId>(i));
+      receivers_.store->EraseSecrets(static_cast<cache::FunctionId>(i));
     }
   }
   const bool new_level = options.log_level != options_.log_level;
@@ -198,7 +198,7 @@ absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
     return absl::InvalidArgumentError(
         "trace.dir: is not set; accepted: a directory, there or in the order");
   }
-  absl::Status begun = places_.trace->Change(wanted, list_);
+  absl::Status begun = receivers_.trace->Change(wanted, list_);
   if (!begun.ok()) return begun;
   Log(LogLevel::kInfo, "trace started by an order",
       {{"dir", wanted.dir}, {"for", absl::FormatDuration(during)}});
@@ -209,10 +209,10 @@ absl::StatusOr<TraceSettings> LiveSettings::StartTrace(const TraceOrder& order,
 EndedTrace LiveSettings::StopTrace(absl::Duration during) {
   MutexLock lock(&mutex_);
   EndedTrace ended;
-  ended.dir = places_.trace->current().dir;
+  ended.dir = receivers_.trace->current().dir;
   // Ending a trace never fails.
-  places_.trace->Change(TraceSettings(), list_).IgnoreError();
-  if (!ended.dir.empty()) ended.stats = places_.trace->LastStats();
+  receivers_.trace->Change(TraceSettings(), list_).IgnoreError();
+  if (!ended.dir.empty()) ended.stats = receivers_.trace->LastStats();
   if (options_.trace_dir.empty()) {
     trace_.reset();
     alarms_.Cancel(kTraceAlarm);
@@ -230,14 +230,14 @@ void LiveSettings::EndTrace(uint64_t number) {
   if (!trace_.has_value() || trace_->number != number) return;
   trace_.reset();
   const absl::Status settled =
-      places_.trace->Change(TraceSettingsOf(options_), list_);
+      receivers_.trace->Change(TraceSettingsOf(options_), list_);
   if (settled.ok()) {
     Log(LogLevel::kInfo, "the trace follows the settings",
         {{"dir", options_.trace_dir}});
     return;
   }
   // The order's trace ends all the same.
-  places_.trace->Change(TraceSettings(), list_).IgnoreError();
+  receivers_.trace->Change(TraceSettings(), list_).IgnoreError();
   Log(LogLevel::kError, "the trace cannot go on as the settings say",
       {{"why", settled.message()}});
 }

@@ -69,7 +69,7 @@ class LiveSettings {
     transport::Upstream* upstream;
   };
   // The objects that keep settings. They outlive this object.
-  struct Places {
+  struct Receivers {
     std::vector<Function> functions;  // in the order of the options
     cache::store::TieredStore* store;
     transport::Inflight* inflight;
@@ -80,9 +80,9 @@ class LiveSettings {
 
   // `options` are in force already. `alarms` is stopped before this object is
   // destroyed.
-  LiveSettings(Places places, settings::DaemonOptions options,
+  LiveSettings(Receivers receivers, settings::DaemonOptions options,
                std::vector<telemetry::ListedSetting> list, Alarms* alarms)
-      : places_(std::move(places)),
+      : receivers_(std::move(receivers)),
         alarms_(*alarms),
         options_(std::move(options)),
         list_(std::move(list)) {}
@@ -121,7 +121,7 @@ class LiveSettings {
   };
 
   absl::Time Until(absl::Duration during) const {
-    return places_.clock->Now() + during;
+    return receivers_.clock->Now() + during;
   }
   void EndLogLevel(uint64_t number);
   void EndTrace(uint64_t number);
@@ -133,7 +133,7 @@ class LiveSettings {
     return log_level_.has_value() ? log_level_->value : options_.log_level;
   }
 
-  const Places places_;
+  const Receivers receivers_;
   Alarms& alarms_;
 
   mutable Mutex mutex_;

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "common/log.h"
 #include "insight/trace/ring.h"
-#include "proxy/settings/trace_place.h"
+#include "proxy/settings/trace_directory.h"
 
 namespace fncache::proxy {
 namespace {
@@ -102,7 +102,7 @@ void TraceSwitch::End(const std::shared_ptr<Writer>& writer) {
   AddTo(last_, &ended_);
 }
 
-absl::Status TraceSwitch::CheckPlace(const std::string& dir) const {
+absl::Status TraceSwitch::CheckDirectory(const std::string& dir) const {
   if (!cache_dir_.has_value() || !settings::IsOfTheCache(dir, *cache_dir_)) {
     return absl::OkStatus();
   }
@@ -113,8 +113,8 @@ absl::Status TraceSwitch::CheckPlace(const std::string& dir) const {
 absl::Status TraceSwitch::Begin(
     const TraceSettings& wanted,
     const std::vector<telemetry::ListedSetting>& settings) {
-  absl::Status place = CheckPlace(wanted.dir);
-  if (!place.ok()) return place;
+  absl::Status checked = CheckDirectory(wanted.dir);
+  if (!checked.ok()) return checked;
   auto writer = Writer::Create(OptionsOf(wanted, settings));
   if (!writer.ok()) {
     return absl::Status(writer.status().code(),
@@ -139,8 +139,8 @@ absl::Status TraceSwitch::Check(const TraceSettings& wanted) const {
       (!current_.dir.empty() && SameDirectory(wanted.dir, current_.dir))) {
     return absl::OkStatus();
   }
-  absl::Status place = CheckPlace(wanted.dir);
-  if (!place.ok()) return place;
+  absl::Status checked = CheckDirectory(wanted.dir);
+  if (!checked.ok()) return checked;
   const auto ring = insight::trace::TraceRing::Open(wanted.dir, wanted.files);
   if (!ring.ok()) {
     return absl::Status(ring.status().code(),

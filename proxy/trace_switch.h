@@ -73,7 +73,7 @@ class TraceSwitch {
  private:
   using Writer = insight::trace::TraceWriter;
   // OK if `dir` is no directory of the disk tier.
-  absl::Status CheckPlace(const std::string& dir) const;
+  absl::Status CheckDirectory(const std::string& dir) const;
   absl::Status Begin(const TraceSettings& wanted,
                      const std::vector<telemetry::ListedSetting>& settings);
   // Closes the writer, if there is one, and adds its statistics to the sums.

@@ -48,7 +48,7 @@ struct RequestNodes::Impl {
   explicit Impl(const FingerprintSecret& fingerprints) : secret(fingerprints) {}
 
   // The parent of a node that is added.
-  struct Place {
+  struct NodeRef {
     uint32_t node = kNoParent;
     uint64_t path = 0;
   };
@@ -57,8 +57,8 @@ struct RequestNodes::Impl {
   bool ReadForm(const wire::MessageType& type, absl::string_view form);
   void Shrink();
 
-  Place Add(Place parent, NodeKind kind, absl::string_view name, uint64_t path,
-            absl::string_view bytes, int32_t index = -1) {
+  NodeRef Add(NodeRef parent, NodeKind kind, absl::string_view name,
+              uint64_t path, absl::string_view bytes, int32_t index = -1) {
     Node node;
     node.parent = parent.node;
     node.kind = kind;
@@ -71,23 +71,23 @@ struct RequestNodes::Impl {
     nodes.push_back(node);
     return {static_cast<uint32_t>(nodes.size() - 1), path};
   }
-  Place AddNamed(Place parent, NodeKind kind, absl::string_view name,
-                 absl::string_view bytes = {}) {
+  NodeRef AddNamed(NodeRef parent, NodeKind kind, absl::string_view name,
+                   absl::string_view bytes = {}) {
     return Add(parent, kind, name, PathOfName(parent.path, name), bytes);
   }
   // For a list whose count is known only after its elements.
-  void SetCount(Place list, uint32_t count) {
+  void SetCount(NodeRef list, uint32_t count) {
     Node& node = nodes[list.node];
     char bytes[4];
     absl::little_endian::Store32(bytes, count);
     node.value = Fingerprint({bytes, sizeof bytes});
   }
-  void AddUnknown(Place parent, absl::string_view bytes) {
+  void AddUnknown(NodeRef parent, absl::string_view bytes) {
     // A map key `?` has another hash.
     Add(parent, NodeKind::kUnknown, "[?]", PathOfIndex(parent.path, 0xffffffff),
         bytes);
   }
-  Place AddSecret(Place parent, absl::string_view bytes) {
+  NodeRef AddSecret(NodeRef parent, absl::string_view bytes) {
     return Add(parent, NodeKind::kSecret, "*",
                PathOfIndex(parent.path, 0xfffffffe), bytes);
   }
@@ -95,14 +95,14 @@ struct RequestNodes::Impl {
   // Each walks the canonical form of a message, which should not be malformed;
   // false if it is.
   bool Message(const wire::MessageType& type, absl::string_view bytes,
-               Place place, int depth);
+               NodeRef ref, int depth);
   bool MapField(const wire::FieldType& field, wire::Cursor* cursor,
                 uint32_t tag, const char* end, absl::string_view first,
-                Place place, int depth);
+                NodeRef ref, int depth);
 
   // A Struct or list whose content follows, and the bytes of all its content.
   struct Item {
-    Place place;
+    NodeRef ref;
     size_t size;
     bool is_list;
     uint32_t secret;  // the node of the secret that it is in, or kNoParent
@@ -111,7 +111,7 @@ struct RequestNodes::Impl {
     bool of_secret = false;
   };
   // The content of a Struct is there level by level (docs/key-format.md).
-  bool Levels(absl::string_view bytes, Place place, bool secret_object);
+  bool Levels(absl::string_view bytes, NodeRef ref, bool secret_object);
   bool Entries(const Item& item, bool secret_object, wire::Cursor* cursor);
   bool Elements(const Item& item, wire::Cursor* cursor);
   bool Value(const Item& in, absl::string_view name, uint64_t path,
@@ -215,7 +215,7 @@ bool HoldsSecrets(const wire::FieldType& field) {
 }  // namespace
 
 bool RequestNodes::Impl::Message(const wire::MessageType& type,
-                                 absl::string_view bytes, Place place,
+                                 absl::string_view bytes, NodeRef ref,
                                  int depth) {
   if (depth < 0) return false;
   wire::Cursor cursor(bytes);
@@ -227,13 +227,13 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
     const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
     if (field == nullptr || !cache::key::IsKnown(type, tag)) {
       // Unknown fields come after the known ones.
-      AddUnknown(place,
+      AddUnknown(ref,
                  absl::string_view(start, bytes.data() + bytes.size() - start));
       return true;
     }
     const char* const end = bytes.data() + bytes.size();
     if (field->label == wire::FieldLabel::kMap) {
-      if (!MapField(*field, &cursor, tag, end, value, place, depth - 1)) {
+      if (!MapField(*field, &cursor, tag, end, value, ref, depth - 1)) {
         return false;
       }
     } else if (field->kind != wire::FieldKind::kMessage) {
@@ -248,13 +248,13 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
         to = ahead.position();
         cursor = wire::Cursor(absl::string_view(to, end - to));
       }
-      AddNamed(place, NodeKind::kScalar, field->name,
+      AddNamed(ref, NodeKind::kScalar, field->name,
                absl::string_view(start, to - start));
     } else if (field->label == wire::FieldLabel::kRepeated) {
-      const Place list = AddNamed(place, NodeKind::kList, field->name);
+      const NodeRef list = AddNamed(ref, NodeKind::kList, field->name);
       uint32_t count = 0;
       for (;;) {
-        const Place element =
+        const NodeRef element =
             Add(list, NodeKind::kMessage, {}, PathOfIndex(list.path, count), {},
                 static_cast<int32_t>(count));
         ++count;
@@ -267,12 +267,12 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
       }
       SetCount(list, count);
     } else if (field->message == &wire::kStructType) {
-      const Place object = AddNamed(place, NodeKind::kStruct, field->name);
+      const NodeRef object = AddNamed(ref, NodeKind::kStruct, field->name);
       const bool is_secret =
           &type == &wire::kResourceType && IsSecretObject(value);
       if (!Levels(value, object, is_secret)) return false;
     } else {
-      const Place message = AddNamed(place, NodeKind::kMessage, field->name);
+      const NodeRef message = AddNamed(ref, NodeKind::kMessage, field->name);
       if (!Message(*field->message, value, message, depth - 1)) return false;
     }
   }
@@ -282,8 +282,8 @@ bool RequestNodes::Impl::Message(const wire::MessageType& type,
 bool RequestNodes::Impl::MapField(const wire::FieldType& field,
                                   wire::Cursor* cursor, uint32_t tag,
                                   const char* end, absl::string_view first,
-                                  Place place, int depth) {
-  const Place map = AddNamed(place, NodeKind::kMap, field.name);
+                                  NodeRef ref, int depth) {
+  const NodeRef map = AddNamed(ref, NodeKind::kMap, field.name);
   const char* const start = first.data();
   const char* last_end = first.data() + first.size();
   for (absl::string_view entry = first;;) {
@@ -309,11 +309,11 @@ bool RequestNodes::Impl::MapField(const wire::FieldType& field,
   return true;
 }
 
-bool RequestNodes::Impl::Levels(absl::string_view bytes, Place place,
+bool RequestNodes::Impl::Levels(absl::string_view bytes, NodeRef ref,
                                 bool secret_object) {
   wire::Cursor cursor(bytes);
   to_come.clear();
-  to_come.push_back({place, bytes.size(), /*is_list=*/false, kNoParent});
+  to_come.push_back({ref, bytes.size(), /*is_list=*/false, kNoParent});
   for (size_t i = 0; i < to_come.size(); ++i) {
     const Item item = to_come[i];
     const char* const start = cursor.position();
@@ -357,7 +357,7 @@ bool RequestNodes::Impl::Entries(const Item& item, bool secret_object,
         !Take(&entry_left, inner, cursor) || value_size != entry_left) {
       return false;
     }
-    const uint64_t path = PathOfName(item.place.path, key);
+    const uint64_t path = PathOfName(item.ref.path, key);
     const bool secret =
         (secret_object &&
          (key == "data" || key == "stringData" || key == "binaryData")) ||
@@ -388,13 +388,13 @@ bool RequestNodes::Impl::Elements(const Item& item, wire::Cursor* cursor) {
       return false;
     }
     left -= size;
-    if (!Value(item, {}, PathOfIndex(item.place.path, count),
+    if (!Value(item, {}, PathOfIndex(item.ref.path, count),
                static_cast<int32_t>(count), size, /*secret=*/false, cursor)) {
       return false;
     }
     ++count;
   }
-  if (item.secret == kNoParent) SetCount(item.place, count);
+  if (item.secret == kNoParent) SetCount(item.ref, count);
   return true;
 }
 
@@ -410,7 +410,7 @@ bool RequestNodes::Impl::Unknown(const Item& item, const char* start,
     if (!cursor->ReadTag(&tag)) return false;
   }
   if (item.secret == kNoParent) {
-    AddUnknown(item.place, absl::string_view(start, left));
+    AddUnknown(item.ref, absl::string_view(start, left));
   }
   return true;
 }
@@ -419,9 +419,9 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
                                uint64_t path, int32_t index, size_t left,
                                bool secret, wire::Cursor* cursor) {
   const bool silent = in.secret != kNoParent;
-  Place place = in.place;
+  NodeRef ref = in.ref;
   if (left == 0) {
-    if (!silent) Add(in.place, NodeKind::kNoKind, name, path, {}, index);
+    if (!silent) Add(in.ref, NodeKind::kNoKind, name, path, {}, index);
     return true;
   }
   const char* start = cursor->position();
@@ -452,9 +452,9 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
       break;
     default:
       if (!silent) {
-        place = Add(in.place, NodeKind::kNoKind, name, path, {}, index);
+        ref = Add(in.ref, NodeKind::kNoKind, name, path, {}, index);
       }
-      return Unknown({place, 0, false, in.secret}, start, tag, left, cursor);
+      return Unknown({ref, 0, false, in.secret}, start, tag, left, cursor);
   }
   if (kind == NodeKind::kStruct || kind == NodeKind::kList) {
     uint64_t size;
@@ -465,12 +465,12 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
     left -= size;
     uint32_t secret_node = in.secret;
     if (!silent) {
-      place = Add(in.place, secret ? NodeKind::kStruct : kind, name, path, {},
-                  index);
+      ref =
+          Add(in.ref, secret ? NodeKind::kStruct : kind, name, path, {}, index);
       // The kind counts, too: an empty list is no empty object.
-      if (secret) secret_node = AddSecret(place, content_tag).node;
+      if (secret) secret_node = AddSecret(ref, content_tag).node;
     }
-    to_come.push_back({place, size, kind == NodeKind::kList, secret_node});
+    to_come.push_back({ref, size, kind == NodeKind::kList, secret_node});
   } else {
     if (kind == NodeKind::kString) {
       if (!cursor->ReadBytes(&value)) return false;
@@ -480,17 +480,17 @@ bool RequestNodes::Impl::Value(const Item& in, absl::string_view name,
     }
     if (!Take(&left, start, cursor)) return false;
     if (!silent) {
-      place = Add(in.place, secret ? NodeKind::kStruct : kind, name, path,
-                  secret ? absl::string_view() : value, index);
+      ref = Add(in.ref, secret ? NodeKind::kStruct : kind, name, path,
+                secret ? absl::string_view() : value, index);
       if (secret) {
-        AddSecret(place, absl::string_view(start, cursor->position() - start));
+        AddSecret(ref, absl::string_view(start, cursor->position() - start));
       }
     }
   }
   if (left == 0) return true;
   start = cursor->position();
   return cursor->ReadTag(&tag) &&
-         Unknown({place, 0, false, in.secret}, start, tag, left, cursor);
+         Unknown({ref, 0, false, in.secret}, start, tag, left, cursor);
 }
 
 bool RequestNodes::Impl::ReadForm(const wire::MessageType& type,
@@ -498,7 +498,7 @@ bool RequestNodes::Impl::ReadForm(const wire::MessageType& type,
   // A map entry counts as a message in the depth limit, and at most twice here.
   constexpr int kDepth = 3 * wire::kMaxDepth;
   form_size = form.size();
-  if (Message(type, form, Place{}, kDepth)) return true;
+  if (Message(type, form, NodeRef{}, kDepth)) return true;
   nodes.clear();
   return false;
 }

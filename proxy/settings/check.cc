@@ -12,7 +12,7 @@
 #include "common/utf8.h"
 #include "proxy/settings/address.h"
 #include "proxy/settings/settings.h"
-#include "proxy/settings/trace_place.h"
+#include "proxy/settings/trace_directory.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -67,7 +67,7 @@ absl::Status SettleTls(SettingValues* top) {
   return absl::OkStatus();
 }
 
-absl::Status CheckTracePlace(const SettingValues& top) {
+absl::Status CheckTraceDirectory(const SettingValues& top) {
   const SettingValue& trace = top.at("trace.dir");
   const SettingValue& cache = top.at("cache.dir");
   if (!trace.set || !cache.set || trace.text().empty() ||
@@ -237,7 +237,7 @@ void WarnOfTags(absl::string_view why, ServeOptions* options) {
 absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   absl::Status status = CheckNeeded(*resolved);
   if (status.ok()) status = SettleTls(&resolved->top);
-  if (status.ok()) status = CheckTracePlace(resolved->top);
+  if (status.ok()) status = CheckTraceDirectory(resolved->top);
   if (!status.ok()) return status;
   ServeOptions options;
   status = ApplyToDaemon(resolved->top, &options.daemon);

@@ -89,7 +89,7 @@ Listener::~Listener() {
 
 void Listener::Start(CallHandler* handler) {
   started_ = true;
-  std::vector<http2::Server::Place> places;
+  std::vector<http2::Server::LoopHandler> places;
   for (Worker* const worker : options_.workers) {
     places_.push_back(std::make_unique<Place>(worker, options_, handler));
     places.push_back({worker->loop(), places_.back().get()});

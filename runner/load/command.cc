@@ -208,7 +208,7 @@ absl::Status Session::CheckUpgrades() const {
   for (const FunctionUpgrade& upgrade : options_.upgrades) {
     if (called.count(upgrade.function) > 0) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        upgrade.place, ": function: \"", upgrade.function,
+        upgrade.location, ": function: \"", upgrade.function,
         "\" is not accepted; accepted: ", absl::StrJoin(called, ", ")));
   }
   return absl::OkStatus();

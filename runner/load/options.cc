@@ -36,8 +36,8 @@ absl::Status Refused(absl::string_view flag, absl::string_view given,
 class Checks {
  public:
   // A flag's value is at FILE:LINE, and not on the command line.
-  void StandsAt(const std::string& flag, const std::string& place) {
-    places_[flag] = place;
+  void StandsAt(const std::string& flag, const std::string& location) {
+    locations_[flag] = location;
   }
   template <typename T>
   void Count(const char* flag, const std::string& text, uint64_t least,
@@ -68,12 +68,12 @@ class Checks {
   }
   void Fail(absl::string_view flag, absl::string_view text,
             absl::string_view accepted) {
-    const auto place = places_.find(flag);
-    status.Update(Refused(
-        place == places_.end()
-            ? std::string(flag)
-            : absl::StrCat(place->second, ": ", absl::StripPrefix(flag, "--")),
-        text, accepted));
+    const auto location = locations_.find(flag);
+    status.Update(Refused(location == locations_.end()
+                              ? std::string(flag)
+                              : absl::StrCat(location->second, ": ",
+                                             absl::StripPrefix(flag, "--")),
+                          text, accepted));
   }
   void Say(absl::string_view why) {
     status.Update(absl::InvalidArgumentError(why));
@@ -81,7 +81,7 @@ class Checks {
   absl::Status status;
 
  private:
-  std::map<std::string, std::string, std::less<>> places_;
+  std::map<std::string, std::string, std::less<>> locations_;
 };
 
 void ReadChurn(const Texts& given, model::Churn* churn, Checks* checks) {
@@ -137,7 +137,7 @@ absl::Status ReadScenario(const CommandLine& line, Given* g,
   for (const Scenario::Option& option : scenario->options) {
     const std::string flag = absl::StrCat("--", option.key);
     if (line.Given(flag)) continue;
-    checks->StandsAt(flag, option.place);
+    checks->StandsAt(flag, option.location);
     std::string& given = options->given[flag];
     if (option.key == "churn") {
       if (churn_given) continue;
@@ -151,7 +151,7 @@ absl::Status ReadScenario(const CommandLine& line, Given* g,
   options->model.status = model::StatusWith(std::move(scenario->status));
   options->model.events = std::move(scenario->events);
   options->upgrades = std::move(scenario->upgrades);
-  options->event_places = std::move(scenario->event_places);
+  options->event_locations = std::move(scenario->event_locations);
   return absl::OkStatus();
 }
 
@@ -181,14 +181,14 @@ void CheckEvents(const LoadOptions& options, Checks* checks) {
   if (options.model.events.empty()) return;
   if (options.loop != LoadOptions::Loop::kModel) {
     return checks->Say(absl::StrCat(
-        options.event_places.front(),
+        options.event_locations.front(),
         ": events: not with --rate, --stages, --concurrency or --request, "
         "where state does not evolve"));
   }
   const absl::Duration end = options.warmup + options.duration;
   for (size_t i = 0; i < options.model.events.size(); ++i) {
     if (options.model.events[i].at < end) continue;
-    checks->Say(absl::StrCat(options.event_places[i], ": at: ",
+    checks->Say(absl::StrCat(options.event_locations[i], ": at: ",
                              FormatGoDuration(options.model.events[i].at),
                              " is not accepted; accepted: less than the run's ",
                              FormatGoDuration(end)));

@@ -42,7 +42,7 @@ struct LoadOptions {
   model::ModelOptions model;
   // With --scenario: of the model's events, those that need more than it has.
   std::vector<FunctionUpgrade> upgrades;
-  std::vector<std::string> event_places;  // FILE:LINE, of each event
+  std::vector<std::string> event_locations;  // FILE:LINE, of each event
   Loop loop = Loop::kModel;
   double rate = 0;  // open loop without stages
   std::vector<Stage> stages;

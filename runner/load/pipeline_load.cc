@@ -117,7 +117,7 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
   }
   // No function's name has a blank in it.
   const auto name_of = [](const FunctionUpgrade& upgrade) {
-    return absl::StrCat(upgrade.function, " at ", upgrade.place);
+    return absl::StrCat(upgrade.function, " at ", upgrade.location);
   };
   std::vector<client::FunctionTarget> targets = inputs.functions;
   for (const FunctionUpgrade& upgrade : options.upgrades) {

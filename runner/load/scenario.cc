@@ -77,11 +77,13 @@ class Reader {
   }
 
  private:
-  std::string Place(int line) const { return absl::StrCat(name_, ":", line); }
+  std::string Location(int line) const {
+    return absl::StrCat(name_, ":", line);
+  }
 
   void Fail(int line, absl::string_view why) {
     status_.Update(
-        absl::InvalidArgumentError(absl::StrCat(Place(line), ": ", why)));
+        absl::InvalidArgumentError(absl::StrCat(Location(line), ": ", why)));
   }
   void Refuse(const YamlEntry& entry, absl::string_view accepted) {
     const bool scalar = entry.value.kind == Kind::kScalar;
@@ -136,7 +138,7 @@ class Reader {
 
   void AddOption(const YamlEntry& entry, const std::string& key,
                  std::string text) {
-    scenario_.options.push_back({key, std::move(text), Place(entry.line)});
+    scenario_.options.push_back({key, std::move(text), Location(entry.line)});
   }
 
   void ReadChurn(const YamlEntry& churn) {
@@ -256,7 +258,7 @@ class Reader {
       Fail(item.line, "an event has one of flapping, upgrade, burst, restart");
     }
     scenario_.events.push_back(std::move(event));
-    scenario_.event_places.push_back(Place(item.line));
+    scenario_.event_locations.push_back(Location(item.line));
   }
 
   void ReadFlapping(const YamlEntry& map, model::ScenarioEvent* event) {
@@ -282,7 +284,7 @@ class Reader {
     event->kind = model::ScenarioEvent::Kind::kUpgrade;
     FunctionUpgrade upgrade;
     upgrade.event = scenario_.events.size();
-    upgrade.place = Place(map.line);
+    upgrade.location = Location(map.line);
     for (const YamlEntry& entry : map.value.entries) {
       if (!Known(entry, {"function", "target"})) continue;
       (entry.key == "function" ? upgrade.function : upgrade.target) =

@@ -38,8 +38,8 @@ namespace fncache::runner::load {
 struct FunctionUpgrade {
   size_t event = 0;  // its index among the scenario's
   std::string function;
-  std::string target;  // HOST:PORT
-  std::string place;   // FILE:LINE, for messages
+  std::string target;    // HOST:PORT
+  std::string location;  // FILE:LINE, for messages
 };
 
 struct Scenario {
@@ -48,12 +48,12 @@ struct Scenario {
   struct Option {
     std::string key;  // of ScenarioKeys(), or churn, once for each kind
     std::string text;
-    std::string place;  // FILE:LINE
+    std::string location;  // FILE:LINE
   };
   std::vector<Option> options;
   std::vector<model::StatusField> status;
   std::vector<model::ScenarioEvent> events;  // in the order of the file
-  std::vector<std::string> event_places;
+  std::vector<std::string> event_locations;
   std::vector<FunctionUpgrade> upgrades;
 };
 

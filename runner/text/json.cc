@@ -57,7 +57,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   }
 
  private:
-  Json* Place(Json value) {
+  Json* Put(Json value) {
     if (open_.empty()) {
       *root_ = std::move(value);
       return root_;
@@ -71,7 +71,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return slot_;
   }
   bool Add(Json value) {
-    Place(std::move(value));
+    Put(std::move(value));
     return true;
   }
   bool Open(Json empty) {
@@ -79,7 +79,7 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       problem_ = absl::StrCat("nested more than ", kMaxJsonDepth, " deep");
       return false;
     }
-    open_.push_back(Place(std::move(empty)));
+    open_.push_back(Put(std::move(empty)));
     return true;
   }
   bool Close() {

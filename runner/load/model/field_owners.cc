@@ -23,7 +23,7 @@ constexpr char kApply[] = "Apply";
 constexpr char kUpdate[] = "Update";
 
 // Where in an object a value is, as far as its fields' owners depend on it.
-enum class Place {
+enum class Location {
   kRoot,
   kMetadata,
   kStatus,
@@ -33,31 +33,35 @@ enum class Place {
   kConditions,
 };
 
-Place Below(Place place, absl::string_view name, bool keyed) {
-  if (place == Place::kRoot && name == "metadata") return Place::kMetadata;
-  if (place == Place::kRoot && name == "status") return Place::kStatus;
-  if (place == Place::kMetadata && name == "finalizers") {
-    return Place::kFinalizers;
+Location Below(Location location, absl::string_view name, bool keyed) {
+  if (location == Location::kRoot && name == "metadata") {
+    return Location::kMetadata;
   }
-  if (place == Place::kMetadata && name == "ownerReferences") {
-    return Place::kOwners;
+  if (location == Location::kRoot && name == "status") return Location::kStatus;
+  if (location == Location::kMetadata && name == "finalizers") {
+    return Location::kFinalizers;
   }
-  if (place == Place::kStatus && name == "conditions" && keyed) {
-    return Place::kConditions;
+  if (location == Location::kMetadata && name == "ownerReferences") {
+    return Location::kOwners;
   }
-  return Place::kOther;
+  if (location == Location::kStatus && name == "conditions" && keyed) {
+    return Location::kConditions;
+  }
+  return Location::kOther;
 }
 
-bool HasOwner(Place place, absl::string_view name) {
-  if (place == Place::kRoot) return name != "apiVersion" && name != "kind";
-  if (place != Place::kMetadata) return true;
+bool HasOwner(Location location, absl::string_view name) {
+  if (location == Location::kRoot) {
+    return name != "apiVersion" && name != "kind";
+  }
+  if (location != Location::kMetadata) return true;
   return name == "generateName" || name == "labels" || name == "annotations" ||
          name == "finalizers" || name == "ownerReferences";
 }
 
-bool IsKeyed(Place place) {
-  return place == Place::kFinalizers || place == Place::kOwners ||
-         place == Place::kConditions;
+bool IsKeyed(Location location) {
+  return location == Location::kFinalizers || location == Location::kOwners ||
+         location == Location::kConditions;
 }
 
 std::string InQuotes(const std::string& text) {
@@ -65,11 +69,11 @@ std::string InQuotes(const std::string& text) {
       "\"", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}}), "\"");
 }
 
-std::string KeyOf(Place place, const Value& item) {
-  switch (place) {
-    case Place::kFinalizers:
+std::string KeyOf(Location location, const Value& item) {
+  switch (location) {
+    case Location::kFinalizers:
       return absl::StrCat("v:", InQuotes(item.string_value()));
-    case Place::kOwners:
+    case Location::kOwners:
       return absl::StrCat(
           "k:{\"uid\":", InQuotes(text::FindText(item.struct_value(), {"uid"})),
           "}");
@@ -92,57 +96,60 @@ Struct* Child(Struct* set, const std::string& key) {
 
 // Adds the fields below `value` to `set`. `with_own`: maps and lists themselves
 // are included, as for a writer that made them by an update.
-void AddFields(const Value& value, Place place, bool keyed, bool with_own,
+void AddFields(const Value& value, Location location, bool keyed, bool with_own,
                Struct* set) {
   if (value.has_struct_value() && !value.struct_value().fields().empty()) {
-    if (with_own && place != Place::kRoot && place != Place::kMetadata) {
+    if (with_own && location != Location::kRoot &&
+        location != Location::kMetadata) {
       Child(set, ".");
     }
     for (const auto& [name, child] : value.struct_value().fields()) {
-      if (!HasOwner(place, name)) continue;
+      if (!HasOwner(location, name)) continue;
       const std::string key = absl::StrCat("f:", name);
-      const Place below = Below(place, name, keyed);
+      const Location below = Below(location, name, keyed);
       AddFields(child, below, keyed, with_own, Child(set, key));
       // A name or a uid has no owner.
-      if (below == Place::kMetadata && Child(set, key)->fields().empty()) {
+      if (below == Location::kMetadata && Child(set, key)->fields().empty()) {
         set->mutable_fields()->erase(key);
       }
     }
-  } else if (value.has_list_value() && IsKeyed(place)) {
+  } else if (value.has_list_value() && IsKeyed(location)) {
     if (with_own) Child(set, ".");
     for (const Value& item : value.list_value().values()) {
-      Struct* const of_item = Child(set, KeyOf(place, item));
-      if (place == Place::kConditions) {
-        AddFields(item, Place::kOther, keyed, /*with_own=*/true, of_item);
+      Struct* const of_item = Child(set, KeyOf(location, item));
+      if (location == Location::kConditions) {
+        AddFields(item, Location::kOther, keyed, /*with_own=*/true, of_item);
       }
     }
   }
 }
 
-const Value* ItemOf(const Value& list, Place place, const std::string& key) {
+const Value* ItemOf(const Value& list, Location location,
+                    const std::string& key) {
   for (const Value& item : list.list_value().values()) {
-    if (KeyOf(place, item) == key) return &item;
+    if (KeyOf(location, item) == key) return &item;
   }
   return nullptr;
 }
 
 void DiffChild(const std::string& key, const Value* before, const Value* after,
-               Place place, bool keyed, Struct* changed, Struct* removed);
+               Location location, bool keyed, Struct* changed, Struct* removed);
 
 // The fields whose values are others, or new, in `after`, and those that are
 // only in `before`. Both are maps, or both keyed lists.
-void Diff(const Value& before, const Value& after, Place place, bool keyed,
-          Struct* changed, Struct* removed) {
-  if (IsKeyed(place)) {
+void Diff(const Value& before, const Value& after, Location location,
+          bool keyed, Struct* changed, Struct* removed) {
+  if (IsKeyed(location)) {
     for (const Value& item : after.list_value().values()) {
-      const std::string key = KeyOf(place, item);
-      DiffChild(key, ItemOf(before, place, key), &item, Place::kOther, keyed,
-                changed, removed);
+      const std::string key = KeyOf(location, item);
+      DiffChild(key, ItemOf(before, location, key), &item, Location::kOther,
+                keyed, changed, removed);
     }
     for (const Value& item : before.list_value().values()) {
-      const std::string key = KeyOf(place, item);
-      if (ItemOf(after, place, key) == nullptr) {
-        DiffChild(key, &item, nullptr, Place::kOther, keyed, changed, removed);
+      const std::string key = KeyOf(location, item);
+      if (ItemOf(after, location, key) == nullptr) {
+        DiffChild(key, &item, nullptr, Location::kOther, keyed, changed,
+                  removed);
       }
     }
     return;
@@ -150,23 +157,24 @@ void Diff(const Value& before, const Value& after, Place place, bool keyed,
   const auto& old_fields = before.struct_value().fields();
   const auto& new_fields = after.struct_value().fields();
   for (const auto& [name, value] : new_fields) {
-    if (!HasOwner(place, name)) continue;
+    if (!HasOwner(location, name)) continue;
     const auto old = old_fields.find(name);
     DiffChild(absl::StrCat("f:", name),
               old == old_fields.end() ? nullptr : &old->second, &value,
-              Below(place, name, keyed), keyed, changed, removed);
+              Below(location, name, keyed), keyed, changed, removed);
   }
   for (const auto& [name, value] : old_fields) {
-    if (!HasOwner(place, name) || new_fields.contains(name)) continue;
+    if (!HasOwner(location, name) || new_fields.contains(name)) continue;
     DiffChild(absl::StrCat("f:", name), &value, nullptr,
-              Below(place, name, keyed), keyed, changed, removed);
+              Below(location, name, keyed), keyed, changed, removed);
   }
 }
 
 void DiffChild(const std::string& key, const Value* before, const Value* after,
-               Place place, bool keyed, Struct* changed, Struct* removed) {
+               Location location, bool keyed, Struct* changed,
+               Struct* removed) {
   if (after == nullptr) {
-    AddFields(*before, place, keyed, /*with_own=*/true, Child(removed, key));
+    AddFields(*before, location, keyed, /*with_own=*/true, Child(removed, key));
     return;
   }
   const bool both_divisible =
@@ -174,11 +182,12 @@ void DiffChild(const std::string& key, const Value* before, const Value* after,
       ((before->has_struct_value() && after->has_struct_value() &&
         !before->struct_value().fields().empty() &&
         !after->struct_value().fields().empty()) ||
-       (IsKeyed(place) && before->has_list_value() && after->has_list_value()));
+       (IsKeyed(location) && before->has_list_value() &&
+        after->has_list_value()));
   if (both_divisible) {
     Struct below_changed;
     Struct below_removed;
-    Diff(*before, *after, place, keyed, &below_changed, &below_removed);
+    Diff(*before, *after, location, keyed, &below_changed, &below_removed);
     if (!below_changed.fields().empty()) {
       Child(changed, key)->Swap(&below_changed);
     }
@@ -186,7 +195,7 @@ void DiffChild(const std::string& key, const Value* before, const Value* after,
       Child(removed, key)->Swap(&below_removed);
     }
   } else if (before == nullptr || !text::Equal(*before, *after)) {
-    AddFields(*after, place, keyed, /*with_own=*/true, Child(changed, key));
+    AddFields(*after, location, keyed, /*with_own=*/true, Child(changed, key));
   }
 }
 
@@ -210,18 +219,18 @@ void Unite(const Struct& plus, Struct* set) {
   }
 }
 
-void RemoveFields(const Struct& dropped, Place place, bool keyed,
+void RemoveFields(const Struct& dropped, Location location, bool keyed,
                   Value* value) {
-  if (IsKeyed(place) && value->has_list_value()) {
+  if (IsKeyed(location) && value->has_list_value()) {
     ListValue* const list = value->mutable_list_value();
     for (int i = list->values_size() - 1; i >= 0; --i) {
-      const auto it = dropped.fields().find(KeyOf(place, list->values(i)));
+      const auto it = dropped.fields().find(KeyOf(location, list->values(i)));
       if (it == dropped.fields().end()) continue;
       const Struct& below = it->second.struct_value();
       if (below.fields().empty() || below.fields().contains(".")) {
         list->mutable_values()->DeleteSubrange(i, 1);
       } else {
-        RemoveFields(below, Place::kOther, keyed, list->mutable_values(i));
+        RemoveFields(below, Location::kOther, keyed, list->mutable_values(i));
       }
     }
     return;
@@ -234,7 +243,7 @@ void RemoveFields(const Struct& dropped, Place place, bool keyed,
     const auto it = fields->find(name);
     if (it == fields->end()) continue;
     if (!below.struct_value().fields().empty()) {
-      RemoveFields(below.struct_value(), Below(place, name, keyed), keyed,
+      RemoveFields(below.struct_value(), Below(location, name, keyed), keyed,
                    &it->second);
       const Value& left = it->second;
       const bool empty =
@@ -248,31 +257,31 @@ void RemoveFields(const Struct& dropped, Place place, bool keyed,
 
 // Puts `wanted` into `value`. Fields that are null are as if they were not
 // there, as an API server prunes them.
-void Merge(const Value& wanted, Place place, bool keyed, Value* value) {
+void Merge(const Value& wanted, Location location, bool keyed, Value* value) {
   if (wanted.has_struct_value() && value->has_struct_value()) {
     for (const auto& [name, child] : wanted.struct_value().fields()) {
-      if (!HasOwner(place, name) || text::IsNull(child)) continue;
+      if (!HasOwner(location, name) || text::IsNull(child)) continue;
       Value* const below =
           &(*value->mutable_struct_value()->mutable_fields())[name];
       if (child.has_struct_value() && !below->has_struct_value()) {
         below->mutable_struct_value();
       }
-      Merge(child, Below(place, name, keyed), keyed, below);
+      Merge(child, Below(location, name, keyed), keyed, below);
     }
     return;
   }
-  if (IsKeyed(place) && wanted.has_list_value() && value->has_list_value()) {
+  if (IsKeyed(location) && wanted.has_list_value() && value->has_list_value()) {
     for (const Value& item : wanted.list_value().values()) {
-      const std::string key = KeyOf(place, item);
+      const std::string key = KeyOf(location, item);
       Value* found = nullptr;
       for (Value& own : *value->mutable_list_value()->mutable_values()) {
-        if (KeyOf(place, own) == key) found = &own;
+        if (KeyOf(location, own) == key) found = &own;
       }
       if (found == nullptr) {
         found = value->mutable_list_value()->add_values();
         *found = item;
       } else {
-        Merge(item, Place::kOther, keyed, found);
+        Merge(item, Location::kOther, keyed, found);
       }
     }
     return;
@@ -310,7 +319,7 @@ class Owners {
     }
   }
 
-  // The entry's place; made if it is not there.
+  // The entry's location; made if it is not there.
   size_t Of(const Writer& writer, const char* operation,
             const std::string& api_version) {
     for (size_t i = 0; i < entries_.size(); ++i) {
@@ -379,7 +388,7 @@ bool ApplyTo(const Struct& asked, const Writer& writer, absl::Time now,
   PruneNulls(&pruned);
   const Value wanted = AsValue(std::move(pruned));
   Struct fields;
-  AddFields(wanted, Place::kRoot, keyed, /*with_own=*/false, &fields);
+  AddFields(wanted, Location::kRoot, keyed, /*with_own=*/false, &fields);
 
   Owners owners(*object);
   const size_t own =
@@ -392,11 +401,11 @@ bool ApplyTo(const Struct& asked, const Writer& writer, absl::Time now,
 
   const Value before = AsValue(*object);
   Value after = before;
-  Merge(wanted, Place::kRoot, keyed, &after);
-  RemoveFields(dropped, Place::kRoot, keyed, &after);
+  Merge(wanted, Location::kRoot, keyed, &after);
+  RemoveFields(dropped, Location::kRoot, keyed, &after);
   Struct changed;
   Struct removed;
-  Diff(before, after, Place::kRoot, keyed, &changed, &removed);
+  Diff(before, after, Location::kRoot, keyed, &changed, &removed);
   if (changed.fields().empty() && removed.fields().empty() &&
       text::Equal(fields, *owners.Fields(own))) {
     return false;
@@ -420,7 +429,7 @@ bool UpdateTo(Struct updated, const Writer& writer, absl::Time now, bool keyed,
   Value after = AsValue(std::move(updated));
   Struct changed;
   Struct removed;
-  Diff(before, after, Place::kRoot, keyed, &changed, &removed);
+  Diff(before, after, Location::kRoot, keyed, &changed, &removed);
   if (changed.fields().empty() && removed.fields().empty()) return false;
   Owners owners(*object);
   const size_t own =

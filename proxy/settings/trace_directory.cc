@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/settings/trace_place.h"
+#include "proxy/settings/trace_directory.h"
 
 #include <algorithm>
 #include <filesystem>

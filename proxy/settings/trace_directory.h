@@ -3,8 +3,8 @@
 // renames: no trace may be written there.
 //
 // Reads the file system to follow links; thread-safe.
-#ifndef FNCACHE_PROXY_SETTINGS_TRACE_PLACE_H_
-#define FNCACHE_PROXY_SETTINGS_TRACE_PLACE_H_
+#ifndef FNCACHE_PROXY_SETTINGS_TRACE_DIRECTORY_H_
+#define FNCACHE_PROXY_SETTINGS_TRACE_DIRECTORY_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ std::string OfTheCacheText(const std::string& trace, const std::string& cache);
 
 }  // namespace fncache::proxy::settings
 
-#endif  // FNCACHE_PROXY_SETTINGS_TRACE_PLACE_H_
+#endif  // FNCACHE_PROXY_SETTINGS_TRACE_DIRECTORY_H_
