@@ -35,13 +35,13 @@ struct AnalysisOptions {
   bool in_force = true;
 };
 
-struct Share {
+struct Misses {
   std::string name;
   uint64_t misses = 0;
   double seconds = 0;  // of the function
 };
 
-struct PathShare {
+struct PathMisses {
   std::string path;  // `*` for list elements and for names of resources
   std::string section;
   std::string writer;   // the most frequent last writer of its object
@@ -52,7 +52,7 @@ struct PathShare {
 
 // Masks that are proposed together: of one field in each resource in which it
 // changed, or of an object's version and managedFields.
-struct MaskShare {
+struct MaskGain {
   std::vector<std::string> masks;  // paths, or a named set
   // Misses that would have been hits by these alone, and by them together with
   // the masks above them.
@@ -79,12 +79,12 @@ struct Analysis {
   uint64_t dropped = 0, damaged = 0;
 
   // Each in order of their misses.
-  std::vector<Share> reasons;
-  std::vector<PathShare> paths;
-  std::vector<Share> sections;
-  std::vector<Share> writers;
+  std::vector<Misses> reasons;
+  std::vector<PathMisses> paths;
+  std::vector<Misses> sections;
+  std::vector<Misses> writers;
   // In the order in which they save most.
-  std::vector<MaskShare> masks;
+  std::vector<MaskGain> masks;
 };
 
 }  // namespace fncache::insight::explain

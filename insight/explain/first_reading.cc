@@ -172,7 +172,7 @@ void FirstReading::Follow(const trace::TraceReader& reader,
         call.call.lifetime.value_or(*call.call.function_ttl);
     past.kept[hash] = {
         call.call.arrived + call.call.latency + (1 - options_.margin) * lives,
-        lives / kSlackShare};
+        lives / kSlackDivisor};
   } else {
     past.not_stored = NotStoredBecause(call.call);
   }
@@ -251,15 +251,15 @@ void FirstReading::Sum() {
   const size_t from = options_.last > 0 && options_.last < told_.size()
                           ? told_.size() - options_.last
                           : 0;
-  std::map<std::string, Share> reasons, sections, writers;
+  std::map<std::string, Misses> reasons, sections, writers;
   struct Path {
-    PathShare share;
+    PathMisses share;
     std::map<std::string, uint64_t> writers;
   };
   std::map<std::string, Path> paths;
-  const auto add = [](std::map<std::string, Share>* to, const std::string& name,
-                      double seconds) {
-    Share& share = (*to)[name];
+  const auto add = [](std::map<std::string, Misses>* to,
+                      const std::string& name, double seconds) {
+    Misses& share = (*to)[name];
     share.name = name;
     ++share.misses;
     share.seconds += seconds;
@@ -297,8 +297,8 @@ void FirstReading::Sum() {
     }
     analysis.paths.push_back(std::move(path.share));
   }
-  const auto take = [](std::map<std::string, Share>* shares,
-                       std::vector<Share>* to) {
+  const auto take = [](std::map<std::string, Misses>* shares,
+                       std::vector<Misses>* to) {
     for (auto& one : *shares) to->push_back(std::move(one.second));
     ByMisses(to);
   };

@@ -42,7 +42,7 @@ class FirstReading {
   Learned Read(trace::TraceReader* reader);
 
  private:
-  static constexpr int kSlackShare = 20;
+  static constexpr int kSlackDivisor = 20;
 
   // The fates of the last answers to one composite's requests.
   struct Past {

@@ -35,7 +35,7 @@ struct Function {
   SpaceSaving masks;
 };
 
-double ShareOf(uint64_t threshold) {
+double FractionOf(uint64_t threshold) {
   return static_cast<double>(threshold) / static_cast<double>(kAll);
 }
 
@@ -281,13 +281,13 @@ uint64_t MissMemory::bytes() const {
 
 double MissMemory::paths_share() const {
   const MutexLock lock(&impl_->mutex);
-  return ShareOf(
+  return FractionOf(
       std::min(impl_->requests.paths_threshold(), impl_->budget.affordable()));
 }
 
 double MissMemory::share() const {
   const MutexLock lock(&impl_->mutex);
-  return ShareOf(
+  return FractionOf(
       std::min(impl_->requests.threshold(), impl_->budget.affordable()));
 }
 

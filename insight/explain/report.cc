@@ -33,12 +33,12 @@ std::string Writer(absl::string_view name) {
   return absl::StrCat(Printable(name.substr(0, kWriterWidth - 3)), "...");
 }
 
-std::string ShareTable(const std::string& title,
-                       const std::vector<Share>& shares,
-                       const Analysis& analysis) {
+std::string MissTable(const std::string& title,
+                      const std::vector<Misses>& shares,
+                      const Analysis& analysis) {
   std::vector<std::vector<std::string>> rows = {
       {title, "misses", "share", "function s", "share"}};
-  for (const Share& share : shares) {
+  for (const Misses& share : shares) {
     if (rows.size() > kRows) break;
     rows.push_back({Printable(share.name), absl::StrCat(share.misses),
                     Percent(static_cast<double>(share.misses),
@@ -85,19 +85,19 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
       TooShortForTimers(analysis.span, analysis.longest_ttl);
   if (!short_of.empty()) absl::StrAppend(&text, short_of, "\n");
   if (analysis.misses == 0) return text;
-  absl::StrAppend(&text, "\n", ShareTable("why", analysis.reasons, analysis));
+  absl::StrAppend(&text, "\n", MissTable("why", analysis.reasons, analysis));
   if (by == "section" && !analysis.sections.empty()) {
     absl::StrAppend(
         &text, "\n",
-        ShareTable("what changed, by section", analysis.sections, analysis));
+        MissTable("what changed, by section", analysis.sections, analysis));
   } else if (by == "writer" && !analysis.writers.empty()) {
     absl::StrAppend(
         &text, "\n",
-        ShareTable("last writer of what changed", analysis.writers, analysis));
+        MissTable("last writer of what changed", analysis.writers, analysis));
   } else if (!analysis.paths.empty()) {
     std::vector<std::vector<std::string>> rows = {
         {"what changed", "misses", "share", "written by", "mask"}};
-    for (const PathShare& path : analysis.paths) {
+    for (const PathMisses& path : analysis.paths) {
       if (rows.size() > kRows) {
         rows.push_back({absl::StrCat("and ", analysis.paths.size() - kRows,
                                      " more (--json has all)"),
@@ -128,7 +128,7 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
         {"masks that would have made hits", "alone", "with those above",
          "function s", "function"}};
     const auto misses = static_cast<double>(analysis.misses);
-    for (const MaskShare& share : analysis.masks) {
+    for (const MaskGain& share : analysis.masks) {
       // The numbers are of all of these masks together.
       rows.push_back({Printable(share.masks[0]),
                       Percent(static_cast<double>(share.alone), misses),
@@ -154,9 +154,9 @@ std::string AnalysisText(const Analysis& analysis, absl::string_view by) {
 }
 
 std::string AnalysisJson(const Analysis& analysis) {
-  const auto shares = [](const std::vector<Share>& all) {
+  const auto shares = [](const std::vector<Misses>& all) {
     JsonTree list = JsonTree::Array();
-    for (const Share& one : all) {
+    for (const Misses& one : all) {
       list.Append({{"name", one.name},
                    {"misses", one.misses},
                    {"function_seconds", one.seconds}});
@@ -164,7 +164,7 @@ std::string AnalysisJson(const Analysis& analysis) {
     return list;
   };
   JsonTree paths = JsonTree::Array();
-  for (const PathShare& one : analysis.paths) {
+  for (const PathMisses& one : analysis.paths) {
     paths.Append({{"path", one.path},
                   {"section", one.section},
                   {"writer", one.writer},
@@ -174,7 +174,7 @@ std::string AnalysisJson(const Analysis& analysis) {
   }
   JsonTree masks = JsonTree::Array();
   for (size_t group = 0; group < analysis.masks.size(); ++group) {
-    const MaskShare& share = analysis.masks[group];
+    const MaskGain& share = analysis.masks[group];
     for (const std::string& mask : share.masks) {
       masks.Append({{"mask", mask},
                     {"group", group},

@@ -156,13 +156,13 @@ SecondReading::Saved SecondReading::Try(const std::set<size_t>& set) const {
   return saved;
 }
 
-std::vector<MaskShare> SecondReading::Choose() const {
+std::vector<MaskGain> SecondReading::Choose() const {
   // Without any mask: other lifetimes may save calls alone, which is not the
   // masks' merit.
   const Saved none = Try({});
   std::vector<Saved> alone;
   for (size_t i = 0; i < candidates_.size(); ++i) alone.push_back(Try({i}));
-  std::vector<MaskShare> chosen;
+  std::vector<MaskGain> chosen;
   std::set<size_t> set;
   Saved so_far = none;
   while (static_cast<int>(chosen.size()) < options_.most_masks) {
@@ -171,7 +171,7 @@ std::vector<MaskShare> SecondReading::Choose() const {
     for (const size_t one : best) {
       set.insert(one);
       const Saved now = Try(set);
-      MaskShare share;
+      MaskGain share;
       share.masks.assign(candidates_[one].masks.begin(),
                          candidates_[one].masks.end());
       share.alone =

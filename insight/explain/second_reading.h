@@ -69,7 +69,7 @@ class SecondReading {
   // The calls that `set` (indices of candidates) would have made hits.
   Saved Try(const std::set<size_t>& set) const;
 
-  std::vector<MaskShare> Choose() const;
+  std::vector<MaskGain> Choose() const;
 
  private:
   static constexpr int kMostPairs = 2000;

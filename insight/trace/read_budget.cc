@@ -21,7 +21,7 @@ CpuReading ReadBudget::Now() {
           absl::Nanoseconds(ReadClock(CLOCK_THREAD_CPUTIME_ID))};
 }
 
-double ReadBudget::share() const {
+double ReadBudget::fraction() const {
   return static_cast<double>(most_.load(std::memory_order_relaxed)) /
          static_cast<double>(UINT64_MAX);
 }
@@ -40,13 +40,13 @@ void ReadBudget::Adjust(const CpuReading& now) {
   before_ = now;
   if (spent > allowed) {
     const double fits = absl::FDivDuration(allowed, spent);
-    share_ = std::max(kLeast, share_ * std::max(0.25, 0.9 * fits));
+    fraction_ = std::max(kLeast, fraction_ * std::max(0.25, 0.9 * fits));
   } else if (spent < 0.8 * allowed) {
-    share_ = std::min(1.0, share_ * 1.1 + kLeast);
+    fraction_ = std::min(1.0, fraction_ * 1.1 + kLeast);
   }
-  most_.store(share_ >= 1 ? UINT64_MAX
-                          : static_cast<uint64_t>(
-                                share_ * static_cast<double>(UINT64_MAX)),
+  most_.store(fraction_ >= 1 ? UINT64_MAX
+                             : static_cast<uint64_t>(
+                                   fraction_ * static_cast<double>(UINT64_MAX)),
               std::memory_order_relaxed);
 }
 

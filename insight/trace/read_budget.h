@@ -41,7 +41,7 @@ class ReadBudget {
     return hash <= most_.load(std::memory_order_relaxed);
   }
   // The fraction of composites that are read, (0, 1].
-  double share() const;
+  double fraction() const;
 
   // Adapts to the time spent since the last call, at most every 200 ms.
   void Adjust(const CpuReading& now);
@@ -51,7 +51,7 @@ class ReadBudget {
  private:
   const ReadLimits limits_;
   std::atomic<uint64_t> most_{UINT64_MAX};
-  double share_ = 1;
+  double fraction_ = 1;
   bool begun_ = false;
   CpuReading before_;
 };

@@ -223,7 +223,7 @@ void TraceWriter::Impl::Loop() {
       queued -= bytes;
     }
     budget.Adjust(ReadBudget::Now());
-    if (!unread_said && budget.share() < 1) {
+    if (!unread_said && budget.fraction() < 1) {
       unread_said = true;
       if (options.on_unread != nullptr) options.on_unread();
     }
@@ -542,7 +542,7 @@ Level TraceWriter::level() const { return impl_->options.level; }
 TraceStats TraceWriter::Stats() const {
   MutexLock lock(&impl_->mutex);
   TraceStats stats = impl_->stats;
-  stats.read_share = impl_->budget.share();
+  stats.read_share = impl_->budget.fraction();
   return stats;
 }
 

@@ -4,7 +4,7 @@
 namespace fncache::insight::whatif {
 namespace {
 
-absl::optional<double> Share(uint64_t part, uint64_t rest) {
+absl::optional<double> Fraction(uint64_t part, uint64_t rest) {
   if (part + rest == 0) return absl::nullopt;
   return static_cast<double>(part) / static_cast<double>(part + rest);
 }
@@ -12,11 +12,11 @@ absl::optional<double> Share(uint64_t part, uint64_t rest) {
 }  // namespace
 
 absl::optional<double> Tally::HitRate() const {
-  return Share(hits + stale + collapsed, misses);
+  return Fraction(hits + stale + collapsed, misses);
 }
 
 absl::optional<double> Tally::ByteHitRate() const {
-  return Share(hit_bytes, miss_bytes);
+  return Fraction(hit_bytes, miss_bytes);
 }
 
 void Tally::Add(const Tally& other) {

@@ -69,7 +69,7 @@ std::string MarkdownText(const LoadResults& results,
       held, checks.size(), pipelines.count, FormatSeconds(results.duration),
       pipelines.errors);
   if (results.hit_rate.has_value()) {
-    absl::StrAppend(&text, "; hit rate ", FormatShare(results.hit_rate));
+    absl::StrAppend(&text, "; hit rate ", FormatPercent(results.hit_rate));
   }
   absl::StrAppend(&text, "; functions ran ", results.function_runs, " times",
                   results.interrupted ? "; interrupted" : "", "\n\n");

@@ -23,7 +23,7 @@ Interval Rate(uint64_t count, double seconds) {
           (n + spread) / seconds};
 }
 
-Interval Share(double part, double whole) {
+Interval Fraction(double part, double whole) {
   if (whole <= 0) return {};
   const double p = part / whole;
   const double z2 = kZ * kZ / whole;
@@ -55,7 +55,7 @@ Change Make(std::string name, Change::Unit unit, const Interval& before,
   change.before = before;
   change.after = after;
   change.more_is_worse = more_is_worse;
-  if (unit == Change::Unit::kShare) {
+  if (unit == Change::Unit::kFraction) {
     change.change = after.value - before.value;
   } else if (before.value > 0) {
     change.change = after.value / before.value - 1;
@@ -75,11 +75,11 @@ std::vector<Change> Compare(const LoadResults& before,
   changes.push_back(Make("pipelines a second", Unit::kRate,
                          Rate(a.count, before.duration),
                          Rate(b.count, after.duration), false));
-  changes.push_back(
-      Make("pipelines that failed", Unit::kShare,
-           Share(static_cast<double>(a.errors), static_cast<double>(a.count)),
-           Share(static_cast<double>(b.errors), static_cast<double>(b.count)),
-           true));
+  changes.push_back(Make(
+      "pipelines that failed", Unit::kFraction,
+      Fraction(static_cast<double>(a.errors), static_cast<double>(a.count)),
+      Fraction(static_cast<double>(b.errors), static_cast<double>(b.count)),
+      true));
   const std::pair<const char*, double> percentiles[] = {
       {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}};
   for (const auto& [name, fraction] : percentiles) {
@@ -96,11 +96,11 @@ std::vector<Change> Compare(const LoadResults& before,
       if (counts) hit += count;
       if (counts || calls.outcome == "miss") all += count;
     }
-    return Share(hit, all);
+    return Fraction(hit, all);
   };
   if (before.hit_rate.has_value() && after.hit_rate.has_value()) {
     changes.push_back(
-        Make("hit rate", Unit::kShare, hits(before), hits(after), false));
+        Make("hit rate", Unit::kFraction, hits(before), hits(after), false));
   }
   changes.push_back(Make("function runs a second", Unit::kRate,
                          Rate(before.function_runs, before.duration),
@@ -139,7 +139,7 @@ std::string FormatInterval(const Interval& interval, Change::Unit unit) {
   const auto one = [&](double value) {
     return unit == Change::Unit::kSeconds ? FormatSeconds(value)
            : unit == Change::Unit::kRate  ? FormatRate(value)
-                                          : FormatShare(value);
+                                          : FormatPercent(value);
   };
   return absl::StrCat(one(interval.value), " (", one(interval.low), " to ",
                       one(interval.high), ")");
@@ -147,9 +147,10 @@ std::string FormatInterval(const Interval& interval, Change::Unit unit) {
 
 std::string FormatChange(const Change& change) {
   if (!change.change.has_value()) return change.sure ? "new" : "same";
-  return absl::StrFormat("%+.1f%s%s", *change.change * 100,
-                         change.unit == Change::Unit::kShare ? " points" : "%",
-                         change.sure ? "" : " (may be chance)");
+  return absl::StrFormat(
+      "%+.1f%s%s", *change.change * 100,
+      change.unit == Change::Unit::kFraction ? " points" : "%",
+      change.sure ? "" : " (may be chance)");
 }
 
 std::string CompareText(const std::vector<Change>& changes) {

@@ -25,7 +25,7 @@ struct Interval {
 
 struct Change {
   std::string name;  // pipelines: p99
-  enum class Unit { kSeconds, kRate, kShare } unit = Unit::kSeconds;
+  enum class Unit { kSeconds, kRate, kFraction } unit = Unit::kSeconds;
   Interval before;
   Interval after;
   // (after - before) / before; for fractions after - before. None if there was

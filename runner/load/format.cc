@@ -35,7 +35,7 @@ std::string FormatRate(double a_second) {
                         : absl::StrFormat("%.0f/s", a_second);
 }
 
-std::string FormatShare(absl::optional<double> share) {
+std::string FormatPercent(absl::optional<double> share) {
   return share.has_value() ? absl::StrFormat("%.1f%%", *share * 100) : "-";
 }
 

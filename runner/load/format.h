@@ -18,7 +18,7 @@ std::string FormatSeconds(double seconds);
 // 12.3/s, 1234/s.
 std::string FormatRate(double a_second);
 // 81.2%; "-" of none.
-std::string FormatShare(absl::optional<double> share);
+std::string FormatPercent(absl::optional<double> share);
 // A threshold's value: its expression says whether it is a time.
 std::string FormatValue(absl::string_view expression,
                         absl::optional<double> value);

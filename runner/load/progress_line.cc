@@ -79,8 +79,8 @@ std::string ProgressLine::LineOf(const Measure& measure,
       "%s %s: %s pipelines, %s calls, hit rate %s, p99 %s, %d errors", since,
       phase, FormatRate(static_cast<double>(last.pipelines) / seconds),
       FormatRate(static_cast<double>(last.calls) / seconds),
-      FormatShare(asked > 0 ? absl::optional<double>(hits / asked)
-                            : absl::nullopt),
+      FormatPercent(asked > 0 ? absl::optional<double>(hits / asked)
+                              : absl::nullopt),
       FormatSeconds(last.p99), glimpse.errors);
   if (composites > 0) {
     absl::StrAppend(&line, ", ", ready, " of ", composites, " ready");

@@ -178,7 +178,7 @@ std::string Histogram(absl::string_view title, const LatencySummary& first,
           "height=\"%.1f\"><title>%s to %s: %s</title></rect>",
           run > 0 ? " later" : "", i * 10.0 + 0.5, 115 - height, height,
           Escape(FormatSeconds(from)), Escape(FormatSeconds(to)),
-          Escape(FormatShare(share)));
+          Escape(FormatPercent(share)));
     }
   }
   for (int i = 0; i <= 3; ++i) {
@@ -222,7 +222,7 @@ std::string Summary(const LoadResults& run) {
                   Card("rate", FormatRate(pipelines.rate)),
                   Card("p50", FormatSeconds(pipelines.latency.p50)),
                   Card("p99", FormatSeconds(pipelines.latency.p99)),
-                  Card("hit rate", FormatShare(run.hit_rate)),
+                  Card("hit rate", FormatPercent(run.hit_rate)),
                   Card("function runs", absl::StrCat(run.function_runs)),
                   Card("failed", absl::StrCat(pipelines.errors),
                        pipelines.errors > 0 ? "bad" : ""),
@@ -373,7 +373,7 @@ std::string ReportHtml(const LoadResults& results, const LoadResults* other) {
         }));
   }
   const auto a_second = [](double value) { return FormatRate(value); };
-  const auto share = [](double value) { return FormatShare(value); };
+  const auto share = [](double value) { return FormatPercent(value); };
   absl::StrAppend(&out, "<h2>Over time</h2><div class=\"charts\">",
                   Chart("Throughput", throughput, a_second),
                   Chart("Pipelines' latency", latency, FormatSeconds),

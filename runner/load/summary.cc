@@ -57,7 +57,7 @@ std::string SummaryText(const LoadResults& results) {
     absl::StrAppend(&text, Row(calls.step, calls.outcome, calls.count,
                                calls.rate, calls.latency, width));
   }
-  absl::StrAppend(&text, "\nhit rate ", FormatShare(results.hit_rate),
+  absl::StrAppend(&text, "\nhit rate ", FormatPercent(results.hit_rate),
                   "; functions ran ", results.function_runs, " times, ",
                   FormatSeconds(results.function_seconds), "\n");
   const auto& composites = results.composites;

@@ -179,8 +179,8 @@ absl::optional<double> ValueOf(const Latencies& all, double duration,
   return std::min(*value, all.max);
 }
 
-absl::optional<double> Share(double part, double whole,
-                             const Threshold& threshold) {
+absl::optional<double> Fraction(double part, double whole,
+                                const Threshold& threshold) {
   if (whole <= 0) return absl::nullopt;
   return threshold.aggregate == "count" ? part : part / whole;
 }
@@ -208,20 +208,21 @@ absl::optional<double> ValueOf(const Threshold& threshold,
   }
   const auto begun = static_cast<double>(results.pipelines.count);
   if (metric == "late") {
-    return Share(static_cast<double>(results.pipelines.late), begun, threshold);
+    return Fraction(static_cast<double>(results.pipelines.late), begun,
+                    threshold);
   }
   if (metric == "dropped") {
     const auto dropped = static_cast<double>(results.pipelines.dropped);
-    return Share(dropped, begun + dropped, threshold);
+    return Fraction(dropped, begun + dropped, threshold);
   }
   if (metric == "ready") {
-    return Share(static_cast<double>(results.composites.ready),
-                 static_cast<double>(results.composites.count), threshold);
+    return Fraction(static_cast<double>(results.composites.ready),
+                    static_cast<double>(results.composites.count), threshold);
   }
   if (metric == "errors" && threshold.step.empty() &&
       threshold.function.empty()) {
-    return Share(static_cast<double>(results.pipelines.errors), begun,
-                 threshold);
+    return Fraction(static_cast<double>(results.pipelines.errors), begun,
+                    threshold);
   }
   double calls = 0, errors = 0, hits = 0, misses = 0, runs = 0;
   for (const CallResults& one : results.calls) {
@@ -237,8 +238,8 @@ absl::optional<double> ValueOf(const Threshold& threshold,
       if (one.outcome == "miss") misses += count;
     }
   }
-  if (metric == "errors") return Share(errors, calls, threshold);
-  if (metric == "hits") return Share(hits, hits + misses, threshold);
+  if (metric == "errors") return Fraction(errors, calls, threshold);
+  if (metric == "hits") return Fraction(hits, hits + misses, threshold);
   if (calls == 0 || results.duration <= 0) return absl::nullopt;  // runs
   return threshold.aggregate == "count" ? runs : runs / results.duration;
 }

@@ -75,7 +75,7 @@ std::string BusyText(const VerdictResults& verdict) {
                            verdict.workers, busy * workers);
   }
   return absl::StrFormat("that keeps %.1f of %d workers busy (%s)",
-                         busy * workers, verdict.workers, FormatShare(busy));
+                         busy * workers, verdict.workers, FormatPercent(busy));
 }
 
 }  // namespace

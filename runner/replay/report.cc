@@ -39,8 +39,8 @@ const Cells& Columns() {
 
 Cells CellsOf(absl::string_view name, const Outcome& outcome) {
   return {Printable(name),
-          load::FormatShare(outcome.all.HitRate()),
-          load::FormatShare(outcome.all.ByteHitRate()),
+          load::FormatPercent(outcome.all.HitRate()),
+          load::FormatPercent(outcome.all.ByteHitRate()),
           absl::StrCat(outcome.all.function_runs),
           absl::StrFormat("%.3f", outcome.all.function_seconds),
           load::FormatRate(Rate(outcome.pipelines, outcome.seconds)),
@@ -62,8 +62,8 @@ std::vector<Cells> GroupRows(const Report& report, const Row& row) {
                               "measured", "function s", "measured"}};
   for (const Group& group : row.groups) {
     rows.push_back({group.name.empty() ? "-" : Printable(group.name),
-                    load::FormatShare(group.predicted.HitRate()),
-                    load::FormatShare(group.measured.HitRate()),
+                    load::FormatPercent(group.predicted.HitRate()),
+                    load::FormatPercent(group.measured.HitRate()),
                     absl::StrCat(group.predicted.function_runs),
                     absl::StrCat(group.measured.function_runs),
                     absl::StrFormat("%.3f", group.predicted.function_seconds),
@@ -270,7 +270,7 @@ std::string ReportPage(const Report& report) {
       report.arrivals == "model" ? "the runner would make them" : "recorded",
       "</p><div class=\"cards\">",
       load::Card("measured hit rate",
-                 load::FormatShare(report.measured.all.HitRate())));
+                 load::FormatPercent(report.measured.all.HitRate())));
   const Row* best = nullptr;
   for (const Row& row : report.rows) {
     if (best == nullptr || row.outcome.all.HitRate().value_or(0) >
@@ -279,10 +279,11 @@ std::string ReportPage(const Report& report) {
     }
   }
   if (best != nullptr) {
-    absl::StrAppend(&out,
-                    load::Card("best hit rate",
-                               load::FormatShare(best->outcome.all.HitRate())),
-                    load::Card("with", best->question.Label()));
+    absl::StrAppend(
+        &out,
+        load::Card("best hit rate",
+                   load::FormatPercent(best->outcome.all.HitRate())),
+        load::Card("with", best->question.Label()));
   }
   std::string rows = load::Row(MeasuredCells(report.measured), "td");
   for (const Row& row : report.rows) {

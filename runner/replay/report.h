@@ -39,7 +39,7 @@ struct Report {
   std::vector<Row> rows;
   std::vector<std::string> notes;
   // Of --suggest-masks, each with those above it, in `rows` behind the others.
-  std::vector<insight::explain::MaskShare> masks;
+  std::vector<insight::explain::MaskGain> masks;
 };
 
 std::string ReportText(const Report& report);

@@ -158,15 +158,15 @@ Analysis Of(const std::string& dir, const AnalysisOptions& options = {}) {
   return *analysis;
 }
 
-std::map<std::string, uint64_t> Counts(const std::vector<Share>& shares) {
+std::map<std::string, uint64_t> Counts(const std::vector<Misses>& shares) {
   std::map<std::string, uint64_t> counts;
-  for (const Share& share : shares) counts[share.name] = share.misses;
+  for (const Misses& share : shares) counts[share.name] = share.misses;
   return counts;
 }
 
 std::vector<std::string> MasksOf(const Analysis& analysis) {
   std::vector<std::string> masks;
-  for (const MaskShare& share : analysis.masks) {
+  for (const MaskGain& share : analysis.masks) {
     masks.insert(masks.end(), share.masks.begin(), share.masks.end());
   }
   return masks;
@@ -182,7 +182,7 @@ const std::vector<std::string>& Versions() {
 
 std::vector<std::string> PathsOf(const Analysis& analysis) {
   std::vector<std::string> paths;
-  for (const PathShare& share : analysis.paths) paths.push_back(share.path);
+  for (const PathMisses& share : analysis.paths) paths.push_back(share.path);
   return paths;
 }
 
@@ -430,7 +430,7 @@ TEST(Analysis, WhatChangedIsToldWithItsWriterAndItsMask) {
   const Analysis analysis = Of(path);
   const auto version = std::find_if(
       analysis.paths.begin(), analysis.paths.end(),
-      [&](const PathShare& share) { return share.path == kVersion; });
+      [&](const PathMisses& share) { return share.path == kVersion; });
   ASSERT_NE(version, analysis.paths.end());
   EXPECT_EQ(version->misses, 2u);
   EXPECT_TRUE(version->allowed);
@@ -463,7 +463,7 @@ TEST(Analysis, MasksThatHelpOnlyTogetherAreFound) {
   const Analysis analysis = Of(path);
   ASSERT_FALSE(analysis.masks.empty());
   EXPECT_EQ(analysis.masks.back().together, 9u);
-  for (const MaskShare& mask : analysis.masks) EXPECT_EQ(mask.alone, 0u);
+  for (const MaskGain& mask : analysis.masks) EXPECT_EQ(mask.alone, 0u);
 }
 
 TEST(Analysis, NothingIsProposedWhereNothingHelps) {
@@ -477,7 +477,7 @@ TEST(Analysis, NothingIsProposedWhereNothingHelps) {
   // With longer lives it would have.
   AnalysisOptions longer;
   longer.lifetime = absl::Hours(24);
-  EXPECT_THAT(Of(path, longer).masks, Contains(Field(&MaskShare::together, 1)));
+  EXPECT_THAT(Of(path, longer).masks, Contains(Field(&MaskGain::together, 1)));
 }
 
 TEST(Analysis, CallsAreChosenByFunctionCompositeAndPhase) {

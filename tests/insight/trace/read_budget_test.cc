@@ -23,7 +23,7 @@ class Process {
     constexpr absl::Duration kStep = absl::Milliseconds(50);
     while (now_.wall < end) {
       if (half.wall == absl::ZeroDuration() && now_.wall >= middle) half = now_;
-      const absl::Duration read = reading * budget_.share() * kStep;
+      const absl::Duration read = reading * budget_.fraction() * kStep;
       now_.wall += kStep;
       now_.reading += read;
       now_.process += read + others * kStep;
@@ -43,20 +43,20 @@ class Process {
 TEST(ReadBudget, WithoutABoundAllIsRead) {
   Process process(ReadLimits{});
   process.Run(absl::Seconds(10), 0.5, 0.9);
-  EXPECT_EQ(process.budget().share(), 1);
+  EXPECT_EQ(process.budget().fraction(), 1);
   EXPECT_TRUE(process.budget().Reads(UINT64_MAX));
 }
 
 TEST(ReadBudget, WhatFitsIsRead) {
   Process process({0.1, 0.05});
   process.Run(absl::Seconds(10), 1, 0.08);
-  EXPECT_EQ(process.budget().share(), 1);
+  EXPECT_EQ(process.budget().fraction(), 1);
 }
 
 TEST(ReadBudget, ALittleIsAlwaysAllowed) {
   Process process({0.1, 0.05});
   process.Run(absl::Seconds(10), 0.02, 0.04);
-  EXPECT_EQ(process.budget().share(), 1);
+  EXPECT_EQ(process.budget().fraction(), 1);
 }
 
 TEST(ReadBudget, BeyondItsShareSomeCompositesAreLeftOut) {
@@ -73,16 +73,16 @@ TEST(ReadBudget, BeyondItsShareSomeCompositesAreLeftOut) {
 TEST(ReadBudget, TheyComeBackWhenThereIsTimeAgain) {
   Process process({0.1, 0.01});
   process.Run(absl::Seconds(20), 1, 50);
-  EXPECT_LT(process.budget().share(), 0.01);
+  EXPECT_LT(process.budget().fraction(), 0.01);
   process.Run(absl::Seconds(60), 1, 0.01);
-  EXPECT_EQ(process.budget().share(), 1);
+  EXPECT_EQ(process.budget().fraction(), 1);
 }
 
 TEST(ReadBudget, WhoFitsASmallerShareFitsALargerOne) {
   Process few({0.1, 0}), many({0.3, 0});
   few.Run(absl::Seconds(30), 1, 2);
   many.Run(absl::Seconds(30), 1, 2);
-  ASSERT_LT(few.budget().share(), many.budget().share());
+  ASSERT_LT(few.budget().fraction(), many.budget().fraction());
   for (uint64_t i = 0; i < 1000; ++i) {
     const uint64_t hash = i * (UINT64_MAX / 1000);
     if (!few.budget().Reads(hash)) continue;
