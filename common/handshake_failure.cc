@@ -25,14 +25,14 @@ namespace {
 constexpr absl::Duration kOldNews = absl::Hours(1);
 // Limit of different failures that are remembered. Beyond it, all are
 // forgotten.
-constexpr size_t kMostTold = 100;
+constexpr size_t kMostLogged = 100;
 
 struct State {
   LogLimiter server_lines{absl::Seconds(1)};
   LogLimiter client_lines{absl::Seconds(1)};
-  Mutex told_mutex;
+  Mutex logged_mutex;
   // When each failure of a function was last logged.
-  std::map<std::string, absl::Time> told ABSL_GUARDED_BY(told_mutex);
+  std::map<std::string, absl::Time> logged ABSL_GUARDED_BY(logged_mutex);
   // Held while observers run, so that they can go.
   Mutex observers_mutex;
   std::vector<const HandshakeObserver*> observers
@@ -60,16 +60,16 @@ bool MayTell(const HandshakeFailure& failure, uint64_t* unlogged) {
     return state.server_lines.Allows(now, unlogged);
   }
   std::string what = absl::StrCat(failure.words, failure.certificate);
-  MutexLock lock(&state.told_mutex);
-  const auto told = state.told.find(what);
+  MutexLock lock(&state.logged_mutex);
+  const auto logged = state.logged.find(what);
   // A clock that was set back must not silence the log.
-  if (told != state.told.end() && now >= told->second &&
-      now - told->second < kOldNews) {
+  if (logged != state.logged.end() && now >= logged->second &&
+      now - logged->second < kOldNews) {
     return false;
   }
   if (!state.client_lines.Allows(now, unlogged)) return false;
-  if (state.told.size() >= kMostTold) state.told.clear();
-  state.told[std::move(what)] = now;
+  if (state.logged.size() >= kMostLogged) state.logged.clear();
+  state.logged[std::move(what)] = now;
   return true;
 }
 
@@ -126,13 +126,14 @@ void ReportHandshakeFailure(const HandshakeFailure& failure) {
     State& state = TheState();
     MutexLock lock(&state.observers_mutex);
     for (const HandshakeObserver* observer : state.observers) {
-      observer->told_(failure);
+      observer->callback_(failure);
     }
   }
   LogFailure(failure);
 }
 
-HandshakeObserver::HandshakeObserver(Told told) : told_(std::move(told)) {
+HandshakeObserver::HandshakeObserver(Callback callback)
+    : callback_(std::move(callback)) {
   State& state = TheState();
   MutexLock lock(&state.observers_mutex);
   state.observers.push_back(this);

@@ -62,17 +62,17 @@ std::string CertificateText(absl::string_view common_name,
 // metrics. There may be several.
 class HandshakeObserver {
  public:
-  using Told = std::function<void(const HandshakeFailure&)>;
+  using Callback = std::function<void(const HandshakeFailure&)>;
 
-  explicit HandshakeObserver(Told told);
-  // Returns once `told` is not being called and will not be again.
+  explicit HandshakeObserver(Callback callback);
+  // Returns once `callback` is not being called and will not be again.
   ~HandshakeObserver();
   HandshakeObserver(const HandshakeObserver&) = delete;
   HandshakeObserver& operator=(const HandshakeObserver&) = delete;
 
  private:
   friend void ReportHandshakeFailure(const HandshakeFailure& failure);
-  const Told told_;
+  const Callback callback_;
 };
 
 }  // namespace fncache

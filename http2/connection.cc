@@ -288,7 +288,7 @@ void Connection::CloseStream(Stream* stream, const StreamEnd& end) {
   if (stream_count_ == 0) idle_since_ = loop_->now();
   if (stream->user_ != nullptr) stream->user_->OnClosed(*stream, end);
   delete stream;
-  if (!told_) owner_->OnRoom(*this);
+  if (!reported_closed_) owner_->OnRoom(*this);
 }
 
 bool Connection::HasEnded(int32_t id) const {
@@ -564,7 +564,7 @@ void Connection::Gather() {
     }
     const absl::string_view frame(reinterpret_cast<const char*>(bytes),
                                   static_cast<size_t>(size));
-    if (options_.server && !std::exchange(told_max_streams_, true)) {
+    if (options_.server && !std::exchange(sent_max_streams_, true)) {
       std::string first(frame);
       TellMaxStreams(&first);
       host_.output.Copy(first);
@@ -644,8 +644,9 @@ void Connection::Flush() {
   if (state_ == State::kEnding) return Linger();
   if (nghttp2_session_want_read(host_.session) == 0 &&
       nghttp2_session_want_write(host_.session) == 0) {
-    if (end_ == ConnectionEnd::kDone && words_.empty())
+    if (end_ == ConnectionEnd::kDone && words_.empty()) {
       words_ = "GOAWAY received";
+    }
     return Linger();
   }
   WatchFor(InputEvents());
@@ -715,8 +716,8 @@ void Connection::EndNow(ConnectionEnd end, std::string words) {
     lost.unprocessed = !options_.server && streams_->sent_at_ > bytes_written_;
     CloseStream(streams_, lost);
   }
-  if (!told_) {
-    told_ = true;
+  if (!reported_closed_) {
+    reported_closed_ = true;
     owner_->OnClosed(*this, end_, words_);
   }
   Touch();

@@ -239,8 +239,8 @@ class Connection final : private Loop::Watcher,
   std::string complaint_;
   uint32_t stream_window_;    // as last announced to the peer
   uint32_t max_streams_ = 0;  // a server's, as announced to its client
-  bool told_max_streams_ = false;
-  bool told_ = false;  // OnClosed was called
+  bool sent_max_streams_ = false;
+  bool reported_closed_ = false;  // OnClosed was called
   bool ready_ = false;
   bool served_ = false;
   bool going_away_ = false;   // on either side's request
@@ -256,7 +256,7 @@ class Connection final : private Loop::Watcher,
   FrameHeads heads_;
   uint64_t frames_ = 0;          // that have begun
   uint32_t refused_fields_ = 0;  // of a block whose stream was refused
-  size_t told_bytes_ = 0;        // of header blocks, by nghttp2
+  size_t reported_bytes_ = 0;    // of header blocks, by nghttp2
   int64_t block_since_ = 0;      // when a header block began that goes on
   int64_t stuck_since_ = 0;      // the socket is full, and takes nothing
   int64_t blocked_since_ = 0;    // a client's window is used up

@@ -188,7 +188,7 @@ struct Connection::Callbacks {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
     Stream* const stream = Find(session, frame->hd.stream_id);
-    self->told_bytes_ += name_size + value_size + kFieldOverhead;
+    self->reported_bytes_ += name_size + value_size + kFieldOverhead;
     self->SpendOfField(stream == nullptr ? ++self->refused_fields_
                                          : ++stream->block_fields_);
     if (stream == nullptr) return 0;
@@ -541,10 +541,10 @@ void Connection::SpendOfSettings(size_t length) {
 // calls that it has reset itself, so its peer pays nothing. Other connections
 // are served in between all the same.
 void Connection::SpendOfUnheard() {
-  const size_t told = std::exchange(told_bytes_, 0);
+  const size_t reported = std::exchange(reported_bytes_, 0);
   const size_t came = heads_.TakeBlockBytes();
-  if (came <= told + kManyFields) return;
-  const size_t unheard = came - told - kManyFields;
+  if (came <= reported + kManyFields) return;
+  const size_t unheard = came - reported - kManyFields;
   frames_ += unheard / kFieldsASmallFrame;
   if (options_.server) Spend(static_cast<double>(unheard) / kFieldsAFrame);
 }

@@ -15,12 +15,12 @@ namespace fncache::proxy {
 namespace {
 
 // The most bans on a page. More of them do not help a reader.
-constexpr size_t kMostBansTold = 10;
+constexpr size_t kMostBansShown = 10;
 
 void AddBans(const cache::store::Bans& bans, const std::string& function,
              telemetry::FunctionFacts* facts) {
   using Kind = cache::store::Bans::Kind;
-  for (const auto& ban : bans.List(function, kMostBansTold)) {
+  for (const auto& ban : bans.List(function, kMostBansShown)) {
     facts->bans.push_back({ban.kind == Kind::kAll ? "everything"
                            : ban.kind == Kind::kFunction
                                ? "the function"

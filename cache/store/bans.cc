@@ -400,12 +400,12 @@ absl::Status Bans::Save() {
   }
   if (status.ok()) {
     written_.store(changes, std::memory_order_release);
-    if (std::exchange(told_, false)) {
+    if (std::exchange(logged_, false)) {
       Log(LogLevel::kInfo, "what was purged is written down");
     }
     return status;
   }
-  if (!std::exchange(told_, true)) {
+  if (!std::exchange(logged_, true)) {
     Log(LogLevel::kError,
         "what was purged cannot be written down: a restart would forget it",
         {{"error", status.message()}});

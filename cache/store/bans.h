@@ -300,7 +300,7 @@ class Bans {
   mutable Mutex save_mutex_;
   bool lasting_ ABSL_GUARDED_BY(save_mutex_) = false;
   Writer write_ ABSL_GUARDED_BY(save_mutex_);
-  bool told_ ABSL_GUARDED_BY(save_mutex_) = false;
+  bool logged_ ABSL_GUARDED_BY(save_mutex_) = false;
 };
 
 inline bool BanScope::Covers(const key::Key& key, absl::Time started) const {

@@ -266,7 +266,7 @@ class RocksDiskStore final : public DiskStore {
   mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
   bool degraded_ ABSL_GUARDED_BY(write_mutex_) = false;
   // The log says already that it cannot be reopened.
-  bool told_ ABSL_GUARDED_BY(write_mutex_) = false;
+  bool logged_ ABSL_GUARDED_BY(write_mutex_) = false;
   std::chrono::steady_clock::time_point tried_ ABSL_GUARDED_BY(write_mutex_);
   // The file bytes at which the last wait stopped without success. A file that
   // a reader had pinned goes only with a later flush, so no fill waits until
@@ -768,7 +768,7 @@ bool RocksDiskStore::Writable(absl::Time now) {
     if (db_ != nullptr) db_->Close().PermitUncheckedError();
     db_.reset();
     if (absl::Status opened = OpenDb(); !opened.ok()) {
-      if (!std::exchange(told_, true)) {
+      if (!std::exchange(logged_, true)) {
         Log(LogLevel::kError, "cannot reopen the cache on disk; trying on",
             {{"error", opened.ToString()}});
       }
@@ -776,7 +776,7 @@ bool RocksDiskStore::Writable(absl::Time now) {
     }
   }
   if (!degraded_) {
-    told_ = false;
+    logged_ = false;
     Log(LogLevel::kInfo, "the cache on disk takes writes",
         {{"dir", directory_->path()}});
   }

@@ -214,9 +214,9 @@ absl::flat_hash_set<PathId> FirstReading::Inside(
 
 void FirstReading::Miss(const trace::TraceReader& reader,
                         const ReadCall& call) {
-  Told told;
-  told.reason = reason_.first;
-  told.seconds = absl::ToDoubleSeconds(call.call.cost);
+  MissFacts miss;
+  miss.reason = reason_.first;
+  miss.seconds = absl::ToDoubleSeconds(call.call.cost);
   if (reason_.second) {
     const absl::flat_hash_set<PathId> inside = Inside(reader, call);
     for (const PathId id : call.changed) {
@@ -233,23 +233,23 @@ void FirstReading::Miss(const trace::TraceReader& reader,
         const auto found = call.writers->find(request::ObjectOf(path));
         if (found != call.writers->end()) writer = found->second.manager;
       }
-      told.paths.push_back(changed->second.general);
-      told.writers.push_back(std::move(writer));
+      miss.paths.push_back(changed->second.general);
+      miss.writers.push_back(std::move(writer));
     }
     // An older or newer record may say more than the nodes.
-    if (told.paths.empty() && !call.call.detail.empty()) {
-      told.paths.push_back(General(call.call.detail));
-      told.writers.emplace_back();
+    if (miss.paths.empty() && !call.call.detail.empty()) {
+      miss.paths.push_back(General(call.call.detail));
+      miss.writers.emplace_back();
     }
   }
-  told.pathless = reason_.second && call.nodes == nullptr && told.paths.empty();
-  told_.push_back(std::move(told));
+  miss.pathless = reason_.second && call.nodes == nullptr && miss.paths.empty();
+  misses_.push_back(std::move(miss));
 }
 
 void FirstReading::Sum() {
   Analysis& analysis = learned_.analysis;
-  const size_t from = options_.last > 0 && options_.last < told_.size()
-                          ? told_.size() - options_.last
+  const size_t from = options_.last > 0 && options_.last < misses_.size()
+                          ? misses_.size() - options_.last
                           : 0;
   std::map<std::string, Misses> reasons, sections, writers;
   struct Path {
@@ -264,27 +264,27 @@ void FirstReading::Sum() {
     ++share.misses;
     share.seconds += seconds;
   };
-  for (size_t i = from; i < told_.size(); ++i) {
-    const Told& told = told_[i];
+  for (size_t i = from; i < misses_.size(); ++i) {
+    const MissFacts& miss = misses_[i];
     ++analysis.misses;
-    analysis.seconds += told.seconds;
-    if (told.pathless) ++analysis.pathless;
-    add(&reasons, told.reason, told.seconds);
+    analysis.seconds += miss.seconds;
+    if (miss.pathless) ++analysis.pathless;
+    add(&reasons, miss.reason, miss.seconds);
     // Each of them counts once for a miss.
     std::set<std::string> seen_paths, seen_sections, seen_writers;
-    for (size_t j = 0; j < told.paths.size(); ++j) {
-      const std::string& name = told.paths[j];
-      if (!told.writers[j].empty()) ++paths[name].writers[told.writers[j]];
+    for (size_t j = 0; j < miss.paths.size(); ++j) {
+      const std::string& name = miss.paths[j];
+      if (!miss.writers[j].empty()) ++paths[name].writers[miss.writers[j]];
       seen_paths.insert(name);
       seen_sections.insert(request::SectionOf(name));
-      if (!told.writers[j].empty()) seen_writers.insert(told.writers[j]);
+      if (!miss.writers[j].empty()) seen_writers.insert(miss.writers[j]);
     }
     for (const std::string& name : seen_paths) {
       ++paths[name].share.misses;
-      paths[name].share.seconds += told.seconds;
+      paths[name].share.seconds += miss.seconds;
     }
-    for (const auto& one : seen_sections) add(&sections, one, told.seconds);
-    for (const auto& one : seen_writers) add(&writers, one, told.seconds);
+    for (const auto& one : seen_sections) add(&sections, one, miss.seconds);
+    for (const auto& one : seen_writers) add(&writers, one, miss.seconds);
   }
   for (auto& [name, path] : paths) {
     path.share.path = name;

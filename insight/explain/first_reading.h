@@ -58,7 +58,7 @@ class FirstReading {
     std::shared_ptr<const trace::NodeMap>
         nodes;  // of the last request that has them
   };
-  struct Told {
+  struct MissFacts {
     std::string reason;
     double seconds = 0;
     std::vector<std::string> paths;
@@ -97,7 +97,7 @@ class FirstReading {
   absl::flat_hash_map<std::string, Past> past_;
   std::pair<std::string, bool> reason_;           // of the call that is read
   std::shared_ptr<const trace::NodeMap> before_;  // of the request before it
-  std::vector<Told> told_;
+  std::vector<MissFacts> misses_;
   Learned learned_;
 };
 

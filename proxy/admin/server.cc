@@ -304,14 +304,14 @@ class Server::Impl::Call final : public transport::CallTap {
   void Finish(const absl::Status& status) {
     if (call_ != nullptr) {
       transport::IncomingCall::Finish(std::move(call_),
-                                      ToGrpcStatus(Told(status)));
+                                      ToGrpcStatus(AsClientStatus(status)));
     }
     server_->End(this);
   }
 
   // The client reads UNAVAILABLE as a daemon that has ended, so an answer never
   // has this status.
-  static absl::Status Told(const absl::Status& status) {
+  static absl::Status AsClientStatus(const absl::Status& status) {
     return absl::IsUnavailable(status)
                ? absl::FailedPreconditionError(status.message())
                : status;

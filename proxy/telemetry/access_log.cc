@@ -466,7 +466,7 @@ void AccessLog::TellOverflow(Output* output) {
   {
     MutexLock lock(&mutex_);
     uint64_t silent = 0;
-    if (overflowed_ == 0 || !overflows_told_.Allows(absl::Now(), &silent)) {
+    if (overflowed_ == 0 || !overflow_log_limit_.Allows(absl::Now(), &silent)) {
       return;
     }
     lines = std::exchange(overflowed_, 0);

@@ -125,7 +125,7 @@ class AccessLog {
   // Lines that the queue or stderr did not take, since the last log line about
   // that.
   uint64_t overflowed_ ABSL_GUARDED_BY(mutex_) = 0;
-  LogLimiter overflows_told_{absl::Minutes(1)};
+  LogLimiter overflow_log_limit_{absl::Minutes(1)};
   bool idle_ ABSL_GUARDED_BY(mutex_) = false;  // the writer waits for a record
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   bool reopen_ ABSL_GUARDED_BY(mutex_) = false;

@@ -32,13 +32,13 @@ ProgressLine::ProgressLine(LoadOptions::Progress how)
       terminal_(how == LoadOptions::Progress::kAuto &&
                 isatty(STDERR_FILENO) != 0),
       began_(MonotonicNanos()),
-      told_(began_) {}
+      reported_(began_) {}
 
 void ProgressLine::Tell(const Measure& measure, const char* phase,
                         uint64_t ready, uint64_t composites) {
   const int64_t now = MonotonicNanos();
-  if (none_ || now - told_ < (terminal_ ? kLineEvery : kPlainEvery)) return;
-  told_ = now;
+  if (none_ || now - reported_ < (terminal_ ? kLineEvery : kPlainEvery)) return;
+  reported_ = now;
   const std::string line = LineOf(measure, phase, ready, composites, now);
   Say(terminal_ ? absl::StrCat("\r\033[K", line)
                 : absl::StrCat("fncache load: ", line, "\n"));

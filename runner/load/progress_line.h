@@ -36,7 +36,7 @@ class ProgressLine {
   const bool none_;
   const bool terminal_;
   const int64_t began_;
-  int64_t told_;
+  int64_t reported_;
   bool shown_ = false;
 };
 

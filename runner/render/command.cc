@@ -90,14 +90,14 @@ class Progress {
         clock_(clock),
         terminal_(isatty(STDERR_FILENO) != 0),
         started_(clock->Now()),
-        told_(started_) {}
+        reported_(started_) {}
 
   void Tell(int done, int failed) {
     const absl::Time now = clock_->Now();
     if (terminal_) {
       Say(absl::StrCat("\r\033[K", Line(done, failed)));
-    } else if (done < count_ && now - told_ >= kProgressEvery) {
-      told_ = now;
+    } else if (done < count_ && now - reported_ >= kProgressEvery) {
+      reported_ = now;
       Say(absl::StrCat(Line(done, failed), "\n"));
     }
   }
@@ -120,7 +120,7 @@ class Progress {
   Clock* const clock_;
   const bool terminal_;
   const absl::Time started_;
-  absl::Time told_;
+  absl::Time reported_;
 };
 
 // Renders the same files once or, for --watch, many times: connections and an

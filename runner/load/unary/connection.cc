@@ -170,7 +170,7 @@ absl::Status Connection::Open() {
       SSL_set_tlsext_host_name(ssl, server_.host_.c_str());
     }
   }
-  told_to_go_ = false;
+  got_goaway_ = false;
   connection_ =
       http2::Connection::Create(loop_, *fd, ssl, &server_.options_, this);
   return absl::OkStatus();
@@ -201,7 +201,7 @@ void Connection::OnRoom(http2::Connection& /*connection*/) {
 }
 
 void Connection::OnGoingAway(http2::Connection& /*connection*/) {
-  told_to_go_ = true;
+  got_goaway_ = true;
 }
 
 void Connection::OnClosed(http2::Connection& connection,
@@ -209,7 +209,7 @@ void Connection::OnClosed(http2::Connection& connection,
   past_read_ += connection.bytes_read();
   past_written_ += connection.bytes_written();
   connection_ = nullptr;
-  const bool goes = end == http2::ConnectionEnd::kDone && told_to_go_;
+  const bool goes = end == http2::ConnectionEnd::kDone && got_goaway_;
   // Without a GOAWAY the server just left.
   if (end == http2::ConnectionEnd::kDone && !goes) {
     end = http2::ConnectionEnd::kPeerLeft;

@@ -150,7 +150,7 @@ class Connection final : private http2::ConnectionOwner {
   const Server& server_;
   User* user_;
   http2::Connection* connection_ = nullptr;  // its own
-  bool told_to_go_ = false;
+  bool got_goaway_ = false;
   uint64_t past_read_ = 0;
   uint64_t past_written_ = 0;
 };
