@@ -141,20 +141,20 @@ bool ReadDesired(absl::string_view bytes, bool* secrets) {
 // Collects the byte ranges of a response that are not meta.
 class Body {
  public:
-  explicit Body(std::vector<absl::string_view>* parts) : parts_(parts) {}
+  explicit Body(std::vector<absl::string_view>* pieces) : pieces_(pieces) {}
 
-  // [from, to) belongs to the body; what adjoins the last part lengthens it.
+  // [from, to) belongs to the body; what adjoins the last piece lengthens it.
   void Add(const char* from, const char* to) {
-    if (!parts_->empty() && parts_->back().end() == from) {
-      absl::string_view& last = parts_->back();
+    if (!pieces_->empty() && pieces_->back().end() == from) {
+      absl::string_view& last = pieces_->back();
       last = absl::string_view(last.data(), to - last.data());
     } else {
-      parts_->emplace_back(from, to - from);
+      pieces_->emplace_back(from, to - from);
     }
   }
 
  private:
-  std::vector<absl::string_view>* parts_;
+  std::vector<absl::string_view>* pieces_;
 };
 
 absl::optional<absl::Duration> ValidTtl(const Meta& meta) {
@@ -258,8 +258,9 @@ void MakeMeta(absl::string_view tag, const absl::optional<absl::Duration>& ttl,
   meta->reserve(1 + wire::VarintSize(size) + size);
   wire::AppendVarint(meta, kMeta);
   wire::AppendVarint(meta, size);
-  if (!tag.empty())
+  if (!tag.empty()) {
     wire::AppendBytesField(meta, wire::TagNumber(kMetaTag), tag);
+  }
   if (ttl.has_value()) {
     wire::AppendBytesField(meta, wire::TagNumber(kMetaTtl),
                            {duration, duration_size});

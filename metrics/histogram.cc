@@ -21,9 +21,9 @@ Buckets::Buckets(const std::vector<absl::Duration>& bounds,
     }
     bounds_.push_back(n);
     const uint64_t width = bounds_.back() - last;
-    std::array<uint64_t, kParts - 1> inner;
+    std::array<uint64_t, kSubBuckets - 1> inner;
     for (size_t i = 0; i < inner.size(); ++i) {
-      inner[i] = last + width * (i + 1) / kParts;
+      inner[i] = last + width * (i + 1) / kSubBuckets;
     }
     inner_.push_back(inner);
   }
@@ -47,15 +47,15 @@ Buckets::Buckets(const std::vector<absl::Duration>& bounds,
   }
 }
 
-uint64_t Buckets::Greatest(size_t part) const {
-  const size_t bucket = part / kParts;
-  const size_t within = part % kParts;
+uint64_t Buckets::Greatest(size_t sub_bucket) const {
+  const size_t bucket = sub_bucket / kSubBuckets;
+  const size_t within = sub_bucket % kSubBuckets;
   if (bucket == bounds_.size()) return std::numeric_limits<uint64_t>::max();
-  return within == kParts - 1 ? bounds_[bucket] : inner_[bucket][within];
+  return within == kSubBuckets - 1 ? bounds_[bucket] : inner_[bucket][within];
 }
 
-uint64_t Buckets::Least(size_t part) const {
-  return part == 0 ? 0 : Greatest(part - 1) + 1;
+uint64_t Buckets::Least(size_t sub_bucket) const {
+  return sub_bucket == 0 ? 0 : Greatest(sub_bucket - 1) + 1;
 }
 
 const Buckets& Buckets::Calls() {
@@ -96,13 +96,13 @@ const Buckets& Buckets::Tiers() {
 
 uint64_t Distribution::Count() const {
   uint64_t count = 0;
-  for (const Part& part : parts) count += part.count;
+  for (const SubBucket& sub_bucket : sub_buckets) count += sub_bucket.count;
   return count;
 }
 
 absl::Duration Distribution::Sum() const {
   uint64_t sum = 0;
-  for (const Part& part : parts) sum += part.nanoseconds;
+  for (const SubBucket& sub_bucket : sub_buckets) sum += sub_bucket.nanoseconds;
   return absl::Nanoseconds(sum);
 }
 
@@ -117,11 +117,11 @@ absl::Duration Distribution::Quantile(double q) const {
   if (count == 0) return absl::ZeroDuration();
   const double rank = std::max(1.0, std::ceil(q * static_cast<double>(count)));
   double seen = 0;
-  const Part* holder = &parts.back();
-  for (const Part& part : parts) {
-    seen += static_cast<double>(part.count);
+  const SubBucket* holder = &sub_buckets.back();
+  for (const SubBucket& sub_bucket : sub_buckets) {
+    seen += static_cast<double>(sub_bucket.count);
     if (seen >= rank) {
-      holder = &part;
+      holder = &sub_bucket;
       break;
     }
   }
@@ -134,44 +134,46 @@ absl::Duration Distribution::Quantile(double q) const {
 std::vector<uint64_t> Distribution::BucketCounts() const {
   if (buckets == nullptr) return {};
   std::vector<uint64_t> counts(buckets->bounds().size() + 1);
-  for (const Part& part : parts) {
-    counts[part.number / Buckets::kParts] += part.count;
+  for (const SubBucket& sub_bucket : sub_buckets) {
+    counts[sub_bucket.number / Buckets::kSubBuckets] += sub_bucket.count;
   }
   return counts;
 }
 
 void Distribution::operator+=(const Distribution& other) {
   if (buckets == nullptr) buckets = other.buckets;
-  std::vector<Part> both;
-  auto mine = parts.begin();
-  for (const Part& theirs : other.parts) {
-    while (mine != parts.end() && mine->number < theirs.number) {
+  std::vector<SubBucket> both;
+  auto mine = sub_buckets.begin();
+  for (const SubBucket& theirs : other.sub_buckets) {
+    while (mine != sub_buckets.end() && mine->number < theirs.number) {
       both.push_back(*mine++);
     }
     both.push_back(theirs);
-    if (mine != parts.end() && mine->number == theirs.number) {
+    if (mine != sub_buckets.end() && mine->number == theirs.number) {
       both.back().count += mine->count;
       both.back().nanoseconds += mine->nanoseconds;
       ++mine;
     }
   }
-  both.insert(both.end(), mine, parts.end());
-  parts = std::move(both);
+  both.insert(both.end(), mine, sub_buckets.end());
+  sub_buckets = std::move(both);
 }
 
 Distribution Distribution::Since(const Distribution& earlier) const {
   Distribution result;
   result.buckets = buckets;
-  auto before = earlier.parts.begin();
-  for (Part part : parts) {
-    while (before != earlier.parts.end() && before->number < part.number) {
+  auto before = earlier.sub_buckets.begin();
+  for (SubBucket sub_bucket : sub_buckets) {
+    while (before != earlier.sub_buckets.end() &&
+           before->number < sub_bucket.number) {
       ++before;
     }
-    if (before != earlier.parts.end() && before->number == part.number) {
-      part.count -= before->count;
-      part.nanoseconds -= before->nanoseconds;
+    if (before != earlier.sub_buckets.end() &&
+        before->number == sub_bucket.number) {
+      sub_bucket.count -= before->count;
+      sub_bucket.nanoseconds -= before->nanoseconds;
     }
-    if (part.count != 0) result.parts.push_back(part);
+    if (sub_bucket.count != 0) result.sub_buckets.push_back(sub_bucket);
   }
   return result;
 }
@@ -182,9 +184,13 @@ Distribution Histogram::Read() const {
   result.buckets = buckets_;
   std::vector<uint64_t> cells(CellsFor(*buckets_));
   internal::CellSums(first_, cells.size(), cells.data());
-  for (size_t part = 0; part < buckets_->parts(); ++part) {
-    const uint64_t count = cells[2 * part];
-    if (count != 0) result.parts.push_back({part, count, cells[2 * part + 1]});
+  for (size_t sub_bucket = 0; sub_bucket < buckets_->sub_buckets();
+       ++sub_bucket) {
+    const uint64_t count = cells[2 * sub_bucket];
+    if (count != 0) {
+      result.sub_buckets.push_back(
+          {sub_bucket, count, cells[2 * sub_bucket + 1]});
+    }
   }
   return result;
 }

@@ -4,10 +4,10 @@
 // quantiles that are never outside of the observed range.
 //
 // How quantiles are estimated. Each bucket is counted in four sub-buckets of
-// equal width (Part in the code). Each sub-bucket keeps two numbers: how many
-// durations fell into it, and their sum. The quantile q of n durations is the
-// ceil(q * n)-th of them in order, at least the first. Its estimate is the mean
-// of the sub-bucket that contains it.
+// equal width (SubBucket in the code). Each sub-bucket keeps two numbers: how
+// many durations fell into it, and their sum. The quantile q of n durations is
+// the ceil(q * n)-th of them in order, at least the first. Its estimate is the
+// mean of the sub-bucket that contains it.
 //
 // A mean lies between the least and the greatest of its values, so the estimate
 // does, too. If all durations of a sub-bucket are equal, the estimate is exact.
@@ -41,7 +41,7 @@ class Buckets {
  public:
   // The number of sub-buckets of equal width in a bucket. The durations above
   // all bounds are one sub-bucket.
-  static constexpr size_t kParts = 4;
+  static constexpr size_t kSubBuckets = 4;
 
   // `exposed`: the bounds that a scrape gets; empty = all. Each is a series of
   // each histogram, so there are fewer of them than bounds that count.
@@ -62,29 +62,32 @@ class Buckets {
   // Those that a scrape gets, by their index.
   absl::Span<const size_t> exposed() const { return exposed_; }
 
-  // Sub-buckets are numbered from 0; those of bucket i begin at i * kParts.
-  size_t parts() const { return bounds_.size() * kParts + 1; }
+  // Sub-buckets are numbered from 0; those of bucket i begin at i *
+  // kSubBuckets.
+  size_t sub_buckets() const { return bounds_.size() * kSubBuckets + 1; }
 
   // Returns the number of the sub-bucket that a duration falls in.
   size_t FindPart(uint64_t nanoseconds) const {
     // At most a few steps: where to start is known by the highest bit.
     size_t bucket = start_[absl::bit_width(nanoseconds)];
     while (bucket < bounds_.size() && nanoseconds > bounds_[bucket]) ++bucket;
-    size_t part = bucket * kParts;
-    for (const uint64_t bound : inner_[bucket]) part += nanoseconds > bound;
-    return part;
+    size_t sub_bucket = bucket * kSubBuckets;
+    for (const uint64_t bound : inner_[bucket]) {
+      sub_bucket += nanoseconds > bound;
+    }
+    return sub_bucket;
   }
 
   // The least and the greatest duration, in nanoseconds, of a sub-bucket.
-  uint64_t Least(size_t part) const;
-  uint64_t Greatest(size_t part) const;
+  uint64_t Least(size_t sub_bucket) const;
+  uint64_t Greatest(size_t sub_bucket) const;
 
  private:
   std::vector<uint64_t> bounds_;
   std::vector<size_t> exposed_;
-  // The inclusive upper bounds of each bucket's parts but the last; those of
-  // the bucket above all bounds are out of reach.
-  std::vector<std::array<uint64_t, kParts - 1>> inner_;
+  // The inclusive upper bounds of each bucket's sub-buckets but the last; those
+  // of the bucket above all bounds are out of reach.
+  std::vector<std::array<uint64_t, kSubBuckets - 1>> inner_;
   // By bit width: the first bucket that a number of this width may fall into.
   std::array<uint16_t, 65> start_;
 };
@@ -92,7 +95,7 @@ class Buckets {
 // A Distribution is a reading of a histogram, or the difference of two
 // readings.
 struct Distribution {
-  struct Part {
+  struct SubBucket {
     size_t number = 0;
     uint64_t count = 0;
     uint64_t nanoseconds = 0;  // the sum
@@ -100,7 +103,8 @@ struct Distribution {
 
   // Null if the handle was unbound; it has no sub-buckets then.
   const Buckets* buckets = nullptr;
-  std::vector<Part> parts;  // those that hold anything, by rising number
+  // Those that contain anything, by rising number.
+  std::vector<SubBucket> sub_buckets;
 
   uint64_t Count() const;
   absl::Duration Sum() const;
@@ -130,7 +134,7 @@ class Histogram {
   void ObserveNanoseconds(int64_t nanoseconds) const {
     if (buckets_ == nullptr) return;
     const uint64_t n = nanoseconds < 0 ? 0 : nanoseconds;
-    // A part's two cells are neighbours.
+    // A sub-bucket's two cells are neighbours.
     const uint32_t cell =
         first_ + static_cast<uint32_t>(2 * buckets_->FindPart(n));
     internal::CountInCells(cell, n);
@@ -147,10 +151,10 @@ class Histogram {
 
   // How many cells a histogram takes.
   static uint32_t CellsFor(const Buckets& buckets) {
-    return static_cast<uint32_t>(2 * buckets.parts());
+    return static_cast<uint32_t>(2 * buckets.sub_buckets());
   }
 
-  uint32_t first_ = 0;  // for each part its count and its sum
+  uint32_t first_ = 0;  // for each sub-bucket its count and its sum
   const Buckets* buckets_ = nullptr;
 };
 

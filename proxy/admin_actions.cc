@@ -101,16 +101,16 @@ void AddChanges(
 
 }  // namespace
 
-DaemonActions::DaemonActions(Parts parts)
-    : parts_(std::move(parts)), started_(parts_.clock->Now()) {}
+DaemonActions::DaemonActions(Sources sources)
+    : sources_(std::move(sources)), started_(sources_.clock->Now()) {}
 
 absl::StatusOr<v1::StatsResponse> DaemonActions::Stats(
     const v1::StatsRequest& /*request*/) {
   v1::StatsResponse stats =
-      ReadStats(*parts_.instruments, *parts_.inflight, parts_.upstreams);
-  const absl::Time now = parts_.clock->Now();
+      ReadStats(*sources_.instruments, *sources_.inflight, sources_.upstreams);
+  const absl::Time now = sources_.clock->Now();
   stats.set_version(Version());
-  stats.set_state(parts_.state());
+  stats.set_state(sources_.state());
   *stats.mutable_now() = ToProto(now);
   *stats.mutable_uptime() = ToProto(now - started_);
   const telemetry::ProcessFigures process = telemetry::ReadProcess();
@@ -123,13 +123,13 @@ absl::StatusOr<v1::StatsResponse> DaemonActions::Stats(
 
 absl::StatusOr<v1::ExplainResponse> DaemonActions::Explain(
     const v1::ExplainRequest& request) {
-  return ReadMisses(*parts_.instruments, parts_.misses, request);
+  return ReadMisses(*sources_.instruments, sources_.misses, request);
 }
 
 absl::StatusOr<v1::ConfigResponse> DaemonActions::Config(
     const v1::ConfigRequest& /*request*/) {
   v1::ConfigResponse response;
-  response.set_yaml(parts_.settings());
+  response.set_yaml(sources_.settings());
   return response;
 }
 
@@ -155,10 +155,10 @@ absl::StatusOr<v1::LookUpResponse> DaemonActions::LookUp(
     default:
       return absl::InvalidArgumentError("a key or a request is needed");
   }
-  const auto key = parts_.purger->KeyOf(order);
+  const auto key = sources_.purger->KeyOf(order);
   if (!key.ok()) return key.status();
   order.key = *key;
-  const auto reports = parts_.purger->LookUp(order);
+  const auto reports = sources_.purger->LookUp(order);
   if (!reports.ok()) return reports.status();
   v1::LookUpResponse response;
   response.set_key(key->Bytes());
@@ -198,7 +198,7 @@ absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
       return absl::InvalidArgumentError(
           "what to purge is not said: a key, a function or all");
   }
-  const auto result = parts_.purger->Purge(order);
+  const auto result = sources_.purger->Purge(order);
   if (!result.ok()) return result.status();
   v1::PurgeResponse response;
   response.set_removed(result->removed);
@@ -215,7 +215,7 @@ absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
 
 absl::StatusOr<v1::ReloadResponse> DaemonActions::Reload(
     const v1::ReloadRequest& /*request*/) {
-  const auto result = parts_.reload();
+  const auto result = sources_.reload();
   if (!result.ok()) {
     return absl::FailedPreconditionError(result.status().message());
   }
@@ -223,7 +223,7 @@ absl::StatusOr<v1::ReloadResponse> DaemonActions::Reload(
   AddChanges(result->changed, response.mutable_changed());
   AddChanges(result->restart, response.mutable_needs_restart());
   for (const settings::SettingChange& change : result->changed) {
-    const std::string hidden = parts_.live->HiddenBy(change.key);
+    const std::string hidden = sources_.live->HiddenBy(change.key);
     const auto& notes = response.notes();
     if (!hidden.empty() &&
         std::find(notes.begin(), notes.end(), hidden) == notes.end()) {
@@ -245,7 +245,7 @@ absl::StatusOr<v1::StartTraceResponse> DaemonActions::StartTrace(
   if (!request.level().empty() && !order.level.has_value()) {
     return absl::InvalidArgumentError("level: must be keys, paths or full");
   }
-  const auto begun = parts_.live->StartTrace(order, *during);
+  const auto begun = sources_.live->StartTrace(order, *during);
   if (!begun.ok()) return begun.status();
   v1::StartTraceResponse response;
   response.set_dir(begun->dir);
@@ -253,14 +253,14 @@ absl::StatusOr<v1::StartTraceResponse> DaemonActions::StartTrace(
     if (begun->level == level) response.set_level(name);
   }
   if (*during != absl::InfiniteDuration()) {
-    *response.mutable_until() = ToProto(parts_.clock->Now() + *during);
+    *response.mutable_until() = ToProto(sources_.clock->Now() + *during);
   }
   return response;
 }
 
 absl::StatusOr<v1::StopTraceResponse> DaemonActions::StopTrace(
     const v1::StopTraceRequest& /*request*/) {
-  EndedTrace ended = parts_.live->StopTrace(absl::InfiniteDuration());
+  EndedTrace ended = sources_.live->StopTrace(absl::InfiniteDuration());
   const insight::trace::TraceStats& stats = ended.stats;
   v1::StopTraceResponse response;
   response.set_dir(std::move(ended.dir));
@@ -278,10 +278,10 @@ absl::StatusOr<v1::SetLogLevelResponse> DaemonActions::SetLogLevel(
     if (request.level() != name) continue;
     v1::SetLogLevelResponse response;
     response.set_old_level(
-        LogLevelName(parts_.live->SetLogLevel(level, *during)));
+        LogLevelName(sources_.live->SetLogLevel(level, *during)));
     response.set_level(name);
     if (*during != absl::InfiniteDuration()) {
-      *response.mutable_until() = ToProto(parts_.clock->Now() + *during);
+      *response.mutable_until() = ToProto(sources_.clock->Now() + *during);
     }
     return response;
   }
@@ -291,7 +291,7 @@ absl::StatusOr<v1::SetLogLevelResponse> DaemonActions::SetLogLevel(
 
 absl::StatusOr<v1::ShadowResponse> DaemonActions::Shadow(
     const v1::ShadowRequest& /*request*/) {
-  const std::vector<telemetry::ShadowReport> reports = parts_.shadow();
+  const std::vector<telemetry::ShadowReport> reports = sources_.shadow();
   v1::ShadowResponse response;
   response.set_text(telemetry::ShadowText(reports));
   response.set_json(telemetry::ShadowJson(reports));

@@ -25,7 +25,7 @@ namespace fncache::proxy {
 
 class DaemonActions final : public admin::Actions {
  public:
-  struct Parts {
+  struct Sources {
     const telemetry::Instruments* instruments = nullptr;
     const transport::Inflight* inflight = nullptr;
     // Null: misses are not explained.
@@ -43,7 +43,7 @@ class DaemonActions final : public admin::Actions {
     std::function<std::vector<telemetry::ShadowReport>()> shadow;
   };
 
-  explicit DaemonActions(Parts parts);
+  explicit DaemonActions(Sources sources);
 
   absl::StatusOr<admin::v1::StatsResponse> Stats(
       const admin::v1::StatsRequest& request) override;
@@ -67,7 +67,7 @@ class DaemonActions final : public admin::Actions {
       const admin::v1::ShadowRequest& request) override;
 
  private:
-  const Parts parts_;
+  const Sources sources_;
   const absl::Time started_;
 };
 

@@ -29,7 +29,7 @@ void Add(const std::string& name, uint64_t count, CountList* list) {
 }
 
 void SetLatency(const metrics::Distribution& from, v1::Latency* to) {
-  for (const metrics::Distribution::Part& part : from.parts) {
+  for (const metrics::Distribution::SubBucket& part : from.sub_buckets) {
     v1::Latency::Part* const added = to->add_parts();
     added->set_number(static_cast<uint32_t>(part.number));
     added->set_count(part.count);

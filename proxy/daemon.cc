@@ -440,27 +440,27 @@ absl::Status Daemon::OpenAdmin(Clock* clock) {
 }
 
 absl::Status Daemon::OpenAdminSocket(Clock* clock) {
-  DaemonActions::Parts parts;
-  parts.instruments = &impl_->instruments;
-  parts.inflight = &impl_->inflight;
-  parts.misses = impl_->misses.get();
-  parts.clock = clock;
+  DaemonActions::Sources sources;
+  sources.instruments = &impl_->instruments;
+  sources.inflight = &impl_->inflight;
+  sources.misses = impl_->misses.get();
+  sources.clock = clock;
   for (const settings::FunctionOptions& function : options_.functions) {
-    parts.upstreams.push_back(function.upstream);
+    sources.upstreams.push_back(function.upstream);
   }
-  parts.state = [this] {
+  sources.state = [this] {
     if (draining_.load()) return "draining";
     if (!ready()) return "starting";
     return Accepting() ? "ready" : "not_accepting";
   };
-  parts.settings = [this] {
+  sources.settings = [this] {
     return impl_->reloader == nullptr ? "" : impl_->reloader->yaml();
   };
-  parts.purger = impl_->purger.get();
-  parts.live = impl_->live.get();
-  parts.reload = [this] { return Reload(); };
-  parts.shadow = [this] { return Shadow(); };
-  impl_->admin_actions = std::make_unique<DaemonActions>(std::move(parts));
+  sources.purger = impl_->purger.get();
+  sources.live = impl_->live.get();
+  sources.reload = [this] { return Reload(); };
+  sources.shadow = [this] { return Shadow(); };
+  impl_->admin_actions = std::make_unique<DaemonActions>(std::move(sources));
   admin::StartOptions options;
   options.path = options_.admin_socket;
   options.cache_dir = options_.cache_dir;

@@ -15,7 +15,7 @@
 
 namespace fncache::insight::explain {
 
-using request::PathPart;
+using request::PathSegment;
 using trace::NodeMap;
 using trace::Outcome;
 using trace::PathId;
@@ -40,19 +40,19 @@ std::string NotStoredBecause(const TracedCall& call) {
 std::string General(absl::string_view path) {
   const std::string mask = request::MaskFor(path);
   if (!mask.empty()) return mask;
-  const std::vector<PathPart> parts = request::SplitPath(path);
+  const std::vector<PathSegment> segments = request::SplitPath(path);
   std::string general;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const bool name = (i == 2 && parts[1].name == "resources") ||
-                      (i == 1 && (parts[0].name == "required_resources" ||
-                                  parts[0].name == "extra_resources"));
-    if (name || (parts[i].index && parts[i].name != "[?]") ||
-        (parts[i].name == "*" && !parts[i].quoted)) {
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const bool name = (i == 2 && segments[1].name == "resources") ||
+                      (i == 1 && (segments[0].name == "required_resources" ||
+                                  segments[0].name == "extra_resources"));
+    if (name || (segments[i].index && segments[i].name != "[?]") ||
+        (segments[i].name == "*" && !segments[i].quoted)) {
       absl::StrAppend(&general, general.empty() ? "" : ".", "*");
-    } else if (parts[i].index) {
-      absl::StrAppend(&general, parts[i].name);
+    } else if (segments[i].index) {
+      absl::StrAppend(&general, segments[i].name);
     } else {
-      general = cache::key::PathBelow(general, parts[i].name);
+      general = cache::key::PathBelow(general, segments[i].name);
     }
   }
   return general;

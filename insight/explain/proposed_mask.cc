@@ -12,24 +12,25 @@
 namespace fncache::insight::explain {
 namespace {
 
-using request::PathPart;
+using request::PathSegment;
 
 constexpr absl::string_view kVersion = ".metadata.resourceVersion";
 constexpr absl::string_view kManagers = ".metadata.managedFields";
 
-// The first `count` parts as a mask; "" if no mask can spell them: unknown
+// The first `count` segments as a mask; "" if no mask can spell them: unknown
 // fields, and keys with the names of sets.
-std::string Spelled(const std::vector<PathPart>& parts, size_t count) {
+std::string Spelled(const std::vector<PathSegment>& segments, size_t count) {
   std::string mask;
   for (size_t i = 0; i < count; ++i) {
-    const PathPart& part = parts[i];
-    if (part.name == "[?]" || (!part.name.empty() && part.name[0] == '@')) {
+    const PathSegment& segment = segments[i];
+    if (segment.name == "[?]" ||
+        (!segment.name.empty() && segment.name[0] == '@')) {
       return "";
     }
-    if (part.index || (part.name == "*" && !part.quoted)) {
+    if (segment.index || (segment.name == "*" && !segment.quoted)) {
       absl::StrAppend(&mask, ".*");
     } else {
-      mask = cache::key::PathBelow(mask, part.name);
+      mask = cache::key::PathBelow(mask, segment.name);
     }
   }
   return mask;
@@ -43,37 +44,39 @@ bool IsLeaf(request::NodeKind kind) {
 }
 
 std::string ProposedMask(absl::string_view path, bool leaf) {
-  const std::vector<PathPart> parts = request::SplitPath(path);
-  const size_t object = request::ObjectParts(parts);
+  const std::vector<PathSegment> segments = request::SplitPath(path);
+  const size_t object = request::ObjectSegments(segments);
   if (object == 0) {
     // A context key: its contents are unknown.
-    const bool context = parts.size() > 1 && parts[0].name == "context";
-    return context && leaf ? Spelled(parts, parts.size()) : "";
+    const bool context = segments.size() > 1 && segments[0].name == "context";
+    return context && leaf ? Spelled(segments, segments.size()) : "";
   }
-  if (parts.size() <= object || parts[0].name == "desired") return "";
+  if (segments.size() <= object || segments[0].name == "desired") return "";
   const auto is = [&](size_t at, absl::string_view name) {
     at += object;
-    return at < parts.size() && !parts[at].index && parts[at].name == name;
+    return at < segments.size() && !segments[at].index &&
+           segments[at].name == name;
   };
   if (is(0, "metadata") &&
       (is(1, "resourceVersion") || is(1, "managedFields"))) {
-    return Spelled(parts, object + 2);
+    return Spelled(segments, object + 2);
   }
   if (is(0, "status") && is(1, "conditions")) {
-    const bool time = parts.size() == object + 4 && is(3, "lastTransitionTime");
+    const bool time =
+        segments.size() == object + 4 && is(3, "lastTransitionTime");
     return time && leaf ? "@times" : "";
   }
   const bool generation =
       (is(0, "metadata") && is(1, "generation")) ||
-      std::any_of(parts.begin() + static_cast<std::ptrdiff_t>(object),
-                  parts.end(), [](const PathPart& part) {
-                    return part.name == "observedGeneration";
+      std::any_of(segments.begin() + static_cast<std::ptrdiff_t>(object),
+                  segments.end(), [](const PathSegment& segment) {
+                    return segment.name == "observedGeneration";
                   });
   const bool asked_for = object == 3 && is(0, "spec") && !is(1, "crossplane");
   const bool whole =
-      parts.size() == object + 1 && (is(0, "spec") || is(0, "metadata"));
+      segments.size() == object + 1 && (is(0, "spec") || is(0, "metadata"));
   return leaf && !generation && !asked_for && !whole
-             ? Spelled(parts, parts.size())
+             ? Spelled(segments, segments.size())
              : "";
 }
 

@@ -16,23 +16,23 @@ constexpr absl::string_view kUnknownFields = "[?]";
 
 }  // namespace
 
-std::vector<PathPart> SplitPath(absl::string_view path) {
-  std::vector<PathPart> parts;
+std::vector<PathSegment> SplitPath(absl::string_view path) {
+  std::vector<PathSegment> segments;
   while (!path.empty()) {
     if (path[0] == '[') {
       const size_t end = path.find(']');
       if (end == absl::string_view::npos ||
           (path != kUnknownFields &&
-           (parts.empty() ||
+           (segments.empty() ||
             !cache::key::IsAllDigits(path.substr(1, end - 1))))) {
         return {};
       }
-      parts.push_back({std::string(path.substr(0, end + 1)), true});
+      segments.push_back({std::string(path.substr(0, end + 1)), true});
       path.remove_prefix(end + 1);
       if (!path.empty() && path[0] != '.' && path[0] != '[') return {};
       continue;
     }
-    if (!parts.empty()) {
+    if (!segments.empty()) {
       if (path[0] != '.') return {};
       path.remove_prefix(1);
       if (path.empty()) return {};
@@ -40,15 +40,15 @@ std::vector<PathPart> SplitPath(absl::string_view path) {
     if (path[0] == '"') {
       auto key = cache::key::TakeQuoted(&path);
       if (!key.ok()) return {};
-      parts.push_back({*std::move(key), false, true});
+      segments.push_back({*std::move(key), false, true});
       continue;
     }
     const size_t end = path.find_first_of(".[");
     if (end == 0) return {};
-    parts.push_back({std::string(path.substr(0, end)), false});
+    segments.push_back({std::string(path.substr(0, end)), false});
     path.remove_prefix(end == absl::string_view::npos ? path.size() : end);
   }
-  return parts;
+  return segments;
 }
 
 MaskMatcher::MaskMatcher(cache::key::MaskSet masks)
@@ -57,10 +57,10 @@ MaskMatcher::MaskMatcher(cache::key::MaskSet masks)
 bool MaskMatcher::Masks(absl::string_view path) const {
   const cache::key::MaskNode* node = masks_.root();
   if (node == nullptr) return false;
-  for (const PathPart& part : SplitPath(path)) {
+  for (const PathSegment& segment : SplitPath(path)) {
     // No mask names unknown fields: they share the fate of their message.
-    if (part.index && part.name == kUnknownFields) return false;
-    node = part.index ? node->element() : node->Find(part.name);
+    if (segment.index && segment.name == kUnknownFields) return false;
+    node = segment.index ? node->element() : node->Find(segment.name);
     if (node == nullptr) return false;
     if (node->masked) return true;
   }

@@ -43,13 +43,13 @@ class MaskMatcher {
 
 // Splits `a."b.c"[3].d` into a, b.c, [3], d. Elements stay as they are; indices
 // are `[N]` with `index` set. Empty if the path is invalid.
-struct PathPart {
+struct PathSegment {
   std::string name;
   bool index = false;
-  // A quoted part is a key of its name, `*` too.
+  // A quoted segment is a key of its name, `*` too.
   bool quoted = false;
 };
-std::vector<PathPart> SplitPath(absl::string_view path);
+std::vector<PathSegment> SplitPath(absl::string_view path);
 
 }  // namespace fncache::insight::request
 

@@ -62,20 +62,20 @@ void Mix(uint64_t* hash, absl::string_view text) {
   *hash = XXH3_64bits_withSeed(text.data(), text.size(), *hash);
 }
 
-std::string JoinPath(const std::vector<PathPart>& parts, size_t count) {
+std::string JoinPath(const std::vector<PathSegment>& segments, size_t count) {
   std::string path;
   for (size_t i = 0; i < count; ++i) {
-    if (parts[i].index) {
-      path += parts[i].name;
+    if (segments[i].index) {
+      path += segments[i].name;
     } else {
-      path = cache::key::PathBelow(path, parts[i].name);
+      path = cache::key::PathBelow(path, segments[i].name);
     }
   }
   return path;
 }
 
-bool IsElement(const PathPart& part) {
-  return part.index || (part.name == "*" && !part.quoted);
+bool IsElement(const PathSegment& segment) {
+  return segment.index || (segment.name == "*" && !segment.quoted);
 }
 
 }  // namespace
@@ -184,16 +184,17 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes) {
   return writers;
 }
 
-size_t ObjectParts(const std::vector<PathPart>& parts) {
-  const auto is = [&parts](size_t at, absl::string_view name) {
-    return at < parts.size() && !parts[at].index && parts[at].name == name;
+size_t ObjectSegments(const std::vector<PathSegment>& segments) {
+  const auto is = [&segments](size_t at, absl::string_view name) {
+    return at < segments.size() && !segments[at].index &&
+           segments[at].name == name;
   };
   if (is(0, "observed") || is(0, "desired")) {
     if (is(1, "composite") && is(2, "resource")) return 3;
     if (is(1, "resources") && is(3, "resource")) return 4;
   }
   if ((is(0, "required_resources") || is(0, "extra_resources")) &&
-      is(2, "items") && parts.size() > 3 && IsElement(parts[3]) &&
+      is(2, "items") && segments.size() > 3 && IsElement(segments[3]) &&
       is(4, "resource")) {
     return 5;
   }
@@ -201,19 +202,19 @@ size_t ObjectParts(const std::vector<PathPart>& parts) {
 }
 
 std::string ObjectOf(absl::string_view path) {
-  const std::vector<PathPart> parts = SplitPath(path);
-  return JoinPath(parts, ObjectParts(parts));
+  const std::vector<PathSegment> segments = SplitPath(path);
+  return JoinPath(segments, ObjectSegments(segments));
 }
 
 std::string SectionOf(absl::string_view path) {
-  const std::vector<PathPart> parts = SplitPath(path);
-  if (parts.empty()) return "other";
-  const std::string& top = parts[0].name;
+  const std::vector<PathSegment> segments = SplitPath(path);
+  if (segments.empty()) return "other";
+  const std::string& top = segments[0].name;
   const absl::string_view second =
-      parts.size() > 1 ? absl::string_view(parts[1].name) : "";
+      segments.size() > 1 ? absl::string_view(segments[1].name) : "";
   if (top == "observed" || top == "desired") {
     const size_t at = second == "resources" ? 3 : 2;
-    if (at < parts.size() && parts[at].name == "connection_details") {
+    if (at < segments.size() && segments[at].name == "connection_details") {
       return "credentials";
     }
   }
@@ -233,27 +234,29 @@ std::string SectionOf(absl::string_view path) {
 }
 
 std::string MaskFor(absl::string_view path) {
-  const std::vector<PathPart> parts = SplitPath(path);
-  const size_t object = ObjectParts(parts);
+  const std::vector<PathSegment> segments = SplitPath(path);
+  const size_t object = ObjectSegments(segments);
   // Unknown fields, which no mask names.
   if (absl::EndsWith(path, "[?]")) return "";
-  if (!parts.empty() && parts[0].name == "context" && parts.size() > 1) {
+  if (!segments.empty() && segments[0].name == "context" &&
+      segments.size() > 1) {
     // A context key as a whole: its contents are the function's own.
-    return absl::StrCat("context.", cache::key::SpellKey(parts[1].name));
+    return absl::StrCat("context.", cache::key::SpellKey(segments[1].name));
   }
-  if (object == 0 || parts.size() <= object || parts[0].name == "desired") {
+  if (object == 0 || segments.size() <= object ||
+      segments[0].name == "desired") {
     return "";
   }
   std::vector<std::string> spelled;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  for (size_t i = 0; i < segments.size(); ++i) {
     // Names of resources, and list elements.
     const bool name = (object == 4 && i == 2) || (object == 5 && i == 1);
-    spelled.push_back(name || IsElement(parts[i])
+    spelled.push_back(name || IsElement(segments[i])
                           ? "*"
-                          : cache::key::SpellKey(parts[i].name));
+                          : cache::key::SpellKey(segments[i].name));
     // The entries of managedFields are not masked one by one: a mask ends here.
-    if (i == object + 1 && parts[object].name == "metadata" &&
-        parts[i].name == "managedFields") {
+    if (i == object + 1 && segments[object].name == "metadata" &&
+        segments[i].name == "managedFields") {
       break;
     }
   }

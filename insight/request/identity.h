@@ -48,7 +48,7 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes);
 
 // The length of the prefix of a path that names its object; 0 for none.
 // Elements of lists are indices or `*`.
-size_t ObjectParts(const std::vector<PathPart>& parts);
+size_t ObjectSegments(const std::vector<PathSegment>& segments);
 // The object that contains the path: `observed.composite.resource`,
 // `required_resources.K.items[0].resource`...; "" if there is none.
 std::string ObjectOf(absl::string_view path);

@@ -124,27 +124,27 @@ std::string BypassesText(const FunctionCounts& total) {
 }
 
 // The texts of a row. Texts with a count of zero are left out.
-class Parts {
+class Items {
  public:
-  void Always(absl::string_view text) { parts_.emplace_back(text); }
+  void Always(absl::string_view text) { items_.emplace_back(text); }
   void If(uint64_t count, absl::string_view text) {
-    if (count > 0) parts_.emplace_back(text);
+    if (count > 0) items_.emplace_back(text);
   }
   // The number, the word, and the number of the last minute.
   void Fault(uint64_t total, uint64_t recent, absl::string_view what) {
     if (total == 0) return;
     const std::string text =
         absl::StrCat(Count(static_cast<int64_t>(total)), " ", what);
-    parts_.push_back(
+    items_.push_back(
         recent == 0
             ? text
             : Bad(absl::StrCat(text, " (", Count(static_cast<int64_t>(recent)),
                                " in the last minute)")));
   }
-  std::string Text() const { return absl::StrJoin(parts_, ", "); }
+  std::string Text() const { return absl::StrJoin(items_, ", "); }
 
  private:
-  std::vector<std::string> parts_;
+  std::vector<std::string> items_;
 };
 
 std::string Number(uint64_t n) { return Count(static_cast<int64_t>(n)); }
@@ -164,9 +164,9 @@ void AppendStaleRows(const Status::Function& function,
                                    Number(total.served_over[code])));
     }
     if (!codes.empty()) {
-      Parts parts;
-      parts.Fault(total.ServedOver(), recent.ServedOver(), "instead of errors");
-      absl::StrAppend(&text, ", of them ", parts.Text(),
+      Items items;
+      items.Fault(total.ServedOver(), recent.ServedOver(), "instead of errors");
+      absl::StrAppend(&text, ", of them ", items.Text(),
                       "<small>served over: ", absl::StrJoin(codes, ", "),
                       "</small>");
     }
@@ -183,20 +183,20 @@ void AppendStaleRows(const Status::Function& function,
     const auto running =
         static_cast<uint64_t>(std::max<int64_t>(0, function.gauges.refreshes));
     const uint64_t ended = total.refreshes_failed + running;
-    Parts parts;
-    parts.Always(absl::StrCat(Number(running), " running"));
-    parts.Always(absl::StrCat(
+    Items items;
+    items.Always(absl::StrCat(Number(running), " running"));
+    items.Always(absl::StrCat(
         Number(total.refreshes > ended ? total.refreshes - ended : 0),
         " done"));
-    parts.Fault(total.refreshes_failed, recent.refreshes_failed, "failed");
+    items.Fault(total.refreshes_failed, recent.refreshes_failed, "failed");
     const uint64_t waiting =
         function.facts.has_value() ? function.facts->backing_off : 0;
-    parts.If(waiting,
+    items.If(waiting,
              absl::StrCat("<span class=warn>",
                           Counted(static_cast<int64_t>(waiting), "key", "keys"),
                           " backing off</span>"));
-    parts.Fault(total.refreshes_refused, recent.refreshes_refused, "refused");
-    Row("refreshes", parts.Text(), out);
+    items.Fault(total.refreshes_refused, recent.refreshes_refused, "refused");
+    Row("refreshes", items.Text(), out);
   }
 }
 
@@ -206,31 +206,31 @@ void AppendAbandonedRow(const Status::Function& function,
   const bool on =
       function.facts.has_value() && function.facts->finishes_abandoned;
   if (!on && total.abandoned + total.abandoned_refused == 0) return;
-  Parts parts;
-  parts.Always(absl::StrCat(Count(function.gauges.abandoned), " running"));
-  parts.Always(absl::StrCat(Number(total.abandoned), " continued"));
-  parts.Always(absl::StrCat(Number(total.abandoned_finished), " stored"));
-  parts.Fault(total.abandoned_refused, recent.abandoned_refused, "refused");
-  Row("abandoned", parts.Text(), out);
+  Items items;
+  items.Always(absl::StrCat(Count(function.gauges.abandoned), " running"));
+  items.Always(absl::StrCat(Number(total.abandoned), " continued"));
+  items.Always(absl::StrCat(Number(total.abandoned_finished), " stored"));
+  items.Fault(total.abandoned_refused, recent.abandoned_refused, "refused");
+  Row("abandoned", items.Text(), out);
 }
 
 // The row about the comparisons of a rehearsal. The facts have a row with the
 // verdict.
 void AppendShadowRow(const FunctionCounts& total, std::string* out) {
   if (total.shadow_lookups == 0) return;
-  Parts parts;
+  Items items;
   for (size_t by = 0; by < kShadowBys; ++by) {
     if (total.shadow_hits[by] == 0) continue;
     const std::string differ =
         absl::StrCat(Number(total.shadow_differences[by]), " differ");
-    parts.Always(absl::StrCat(
+    items.Always(absl::StrCat(
         ShadowByName(static_cast<ShadowBy>(by)), " ",
         Number(total.shadow_hits[by]), " (",
         total.shadow_differences[by] > 0 ? Bad(differ) : differ, ")"));
   }
-  parts.If(total.shadow_uncompared,
+  items.If(total.shadow_uncompared,
            absl::StrCat(Number(total.shadow_uncompared), " not compared"));
-  const std::string hits = parts.Text();
+  const std::string hits = items.Text();
   Row("rehearsed",
       absl::StrCat(Counted(static_cast<int64_t>(total.shadow_lookups),
                            "look-up", "look-ups"),

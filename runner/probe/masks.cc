@@ -18,7 +18,7 @@ namespace fncache::runner::probe {
 namespace {
 
 using insight::request::MaskFor;
-using insight::request::PathPart;
+using insight::request::PathSegment;
 
 constexpr char kTimes[] = "@times";
 constexpr absl::string_view kManagers = ".metadata.managedFields";
@@ -44,14 +44,14 @@ class Proposer {
         *cache::key::MaskSet::Parse({kTimes}));
     std::set<std::string> objects;
     for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
-      const std::vector<PathPart> parts =
+      const std::vector<PathSegment> segments =
           insight::request::SplitPath(fields[i].path);
-      const size_t object = insight::request::ObjectParts(parts);
-      if (object == 4 && fields[i].real) objects.insert(parts[2].name);
+      const size_t object = insight::request::ObjectSegments(segments);
+      if (object == 4 && fields[i].real) objects.insert(segments[2].name);
       const bool times_too = times.Masks(fields[i].path);
       if (times_too && (!IsUnread(i) || InReadList(i))) times_unread_ = false;
-      if (IsLeaf(i, parts, object) && AllUnread(i) && !InReadList(i)) {
-        leaves_.push_back({i, object == 4 ? parts[2].name : "",
+      if (IsLeaf(i, segments, object) && AllUnread(i) && !InReadList(i)) {
+        leaves_.push_back({i, object == 4 ? segments[2].name : "",
                            object == 0 ? "" : MaskFor(fields[i].path),
                            times_too});
       }
@@ -66,11 +66,13 @@ class Proposer {
     }
     objects_ = objects.size();
     for (const auto& [mask, path] : variation.paths()) {
-      const std::vector<PathPart> parts =
+      const std::vector<PathSegment> segments =
           insight::request::SplitPath(path.path);
-      const bool composed = insight::request::ObjectParts(parts) == 4;
+      const bool composed = insight::request::ObjectSegments(segments) == 4;
       // The path is in a resource that was not probed.
-      if (composed && objects.count(parts[2].name) == 0) all_observed_ = false;
+      if (composed && objects.count(segments[2].name) == 0) {
+        all_observed_ = false;
+      }
     }
     for (const Leaf& leaf : leaves_) ++in_all_[leaf.of_all];
   }
@@ -131,7 +133,7 @@ class Proposer {
     return false;
   }
 
-  bool IsLeaf(int field, const std::vector<PathPart>& parts,
+  bool IsLeaf(int field, const std::vector<PathSegment>& segments,
               size_t object) const {
     const Field& one = fields_[field];
     if (!one.real || !cache::key::MaskSet::Parse({one.mask}).ok() ||
@@ -141,14 +143,15 @@ class Proposer {
     if (object == 0) return one.scalar && !one.container;
     const auto is = [&](size_t at, absl::string_view name) {
       at += object;
-      return at < parts.size() && !parts[at].index && parts[at].name == name;
+      return at < segments.size() && !segments[at].index &&
+             segments[at].name == name;
     };
     const bool managers = is(0, "metadata") && is(1, "managedFields");
-    if (managers) return parts.size() == object + 2;
-    const bool asked_for = parts[1].name == "composite" && object == 3 &&
+    if (managers) return segments.size() == object + 2;
+    const bool asked_for = segments[1].name == "composite" && object == 3 &&
                            is(0, "spec") && !is(1, "crossplane");
     const bool kind =
-        parts.size() == object + 1 && (is(0, "kind") || is(0, "apiVersion"));
+        segments.size() == object + 1 && (is(0, "kind") || is(0, "apiVersion"));
     return one.scalar && !one.container && !asked_for && !kind;
   }
 

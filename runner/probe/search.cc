@@ -15,7 +15,7 @@ constexpr int kRandomRounds = 3;
 // no further ones are tried.
 constexpr int kMostGuessesRead = 20;
 
-std::vector<int> Part(const std::vector<int>& items, size_t from, size_t to) {
+std::vector<int> Slice(const std::vector<int>& items, size_t from, size_t to) {
   return {items.begin() + static_cast<std::ptrdiff_t>(from),
           items.begin() + static_cast<std::ptrdiff_t>(to)};
 }
@@ -49,26 +49,26 @@ void Search::Run() {
   // Something that is found in one round may have hidden what another round
   // would have shown: until all of them find nothing.
   for (bool found = true; found && !ended_;) {
-    const Way alter = {Way::Kind::kAlter, seed_};
+    const Method alter = {Method::Kind::kAlter, seed_};
     found = Sift(alter, Left(alter));
-    while (!ended_ && Sift({Way::Kind::kRemove, seed_}, WholeLeft())) {
+    while (!ended_ && Sift({Method::Kind::kRemove, seed_}, WholeLeft())) {
       found = true;
     }
     for (uint64_t value = 0; value < kMostLikely && !ended_; ++value) {
-      const Way way = {Way::Kind::kSet, value};
-      while (!ended_ && Sift(way, Left(way))) found = true;
+      const Method method = {Method::Kind::kSet, value};
+      while (!ended_ && Sift(method, Left(method))) found = true;
     }
     for (int i = 1; i <= kRandomRounds && !ended_; ++i) {
       uint64_t state = seed_ + static_cast<uint64_t>(i);
-      const Way way = {Way::Kind::kMixed, NextRandom(&state)};
-      if (Sift(way, Left(way))) found = true;
+      const Method method = {Method::Kind::kMixed, NextRandom(&state)};
+      if (Sift(method, Left(method))) found = true;
     }
   }
   complete_ = !ended_;
   guessing_ = true;
   for (uint64_t value = 0; value < kMostLikely && !ended_; ++value) {
-    const Way way = {Way::Kind::kSet, value};
-    while (!ended_ && Sift(way, Left(way, /*guessed=*/true))) {
+    const Method method = {Method::Kind::kSet, value};
+    while (!ended_ && Sift(method, Left(method, /*guessed=*/true))) {
     }
   }
   guesses_complete_ = !ended_;
@@ -87,15 +87,15 @@ Search::Result Search::ResultOf(int field) const {
              : Result::kUntried;
 }
 
-Search::Items Search::Left(const Way& way, bool guessed) const {
+Search::Items Search::Left(const Method& method, bool guessed) const {
   Items left;
   for (size_t i = 0; i < fields_.size(); ++i) {
     if (fields_[i].guessed != guessed) continue;
     const auto likely = static_cast<uint64_t>(fields_[i].likely);
-    const bool can_change = way.kind == Way::Kind::kSet ? likely > way.seed
-                            : way.kind == Way::Kind::kMixed
-                                ? fields_[i].held || likely > 0
-                                : fields_[i].held;
+    const bool can_change =
+        method.kind == Method::Kind::kSet     ? likely > method.seed
+        : method.kind == Method::Kind::kMixed ? fields_[i].held || likely > 0
+                                              : fields_[i].held;
     if (can_change && !read_[i]) left.push_back(static_cast<int>(i));
   }
   std::stable_sort(left.begin(), left.end(),
@@ -120,22 +120,22 @@ Search::Items Search::WholeLeft() const {
   return whole;
 }
 
-std::vector<Change> Search::ChangesOf(const Way& way,
+std::vector<Change> Search::ChangesOf(const Method& method,
                                       const Items& items) const {
   std::vector<Change> changes(fields_.size(), Change::kKeep);
   for (const int item : items) {
-    switch (way.kind) {
-      case Way::Kind::kAlter:
+    switch (method.kind) {
+      case Method::Kind::kAlter:
         changes[item] = Change::kAlter;
         break;
-      case Way::Kind::kRemove:
+      case Method::Kind::kRemove:
         changes[item] = Change::kRemove;
         break;
-      case Way::Kind::kSet:
+      case Method::Kind::kSet:
         changes[item] = Change::kSet;
         break;
-      case Way::Kind::kMixed: {
-        uint64_t state = way.seed ^ (static_cast<uint64_t>(item) << 20);
+      case Method::Kind::kMixed: {
+        uint64_t state = method.seed ^ (static_cast<uint64_t>(item) << 20);
         const bool coin = NextRandom(&state) % 2 == 0;
         // A field with children is left out by leaving out the children.
         if (!fields_[item].held) {
@@ -152,11 +152,11 @@ std::vector<Change> Search::ChangesOf(const Way& way,
   return changes;
 }
 
-bool Search::Differs(const Way& way, const Items& items) {
+bool Search::Differs(const Method& method, const Items& items) {
   if (ended_ || items.empty()) return false;
-  switch (ask_(ChangesOf(way, items), way.seed)) {
+  switch (ask_(ChangesOf(method, items), method.seed)) {
     case Verdict::kSame:
-      Settle(way, items, true);
+      Settle(method, items, true);
       return false;
     case Verdict::kDiffers:
       return true;
@@ -167,33 +167,33 @@ bool Search::Differs(const Way& way, const Items& items) {
   return false;
 }
 
-void Search::Settle(const Way& way, const Items& items, bool settled) {
+void Search::Settle(const Method& method, const Items& items, bool settled) {
   for (const int item : items) {
-    switch (way.kind) {
-      case Way::Kind::kAlter:
+    switch (method.kind) {
+      case Method::Kind::kAlter:
         altered_[item] = settled;
         break;
-      case Way::Kind::kRemove:
+      case Method::Kind::kRemove:
         // A field is left out with all its children.
         std::fill(removed_.begin() + item, removed_.begin() + fields_[item].end,
                   settled);
         break;
-      case Way::Kind::kSet: {
-        const int bit = 1 << way.seed;
+      case Method::Kind::kSet: {
+        const int bit = 1 << method.seed;
         set_[item] = static_cast<uint8_t>(settled ? set_[item] | bit
                                                   : set_[item] & ~bit);
         break;
       }
-      case Way::Kind::kMixed:
+      case Method::Kind::kMixed:
         mixed_[item] = settled;
         break;
     }
   }
 }
 
-bool Search::Sift(const Way& way, const Items& items) {
-  if (!Differs(way, items)) return false;
-  return Narrow(way, items, /*known=*/true);
+bool Search::Sift(const Method& method, const Items& items) {
+  if (!Differs(method, items)) return false;
+  return Narrow(method, items, /*known=*/true);
 }
 
 size_t Search::Middle(const Items& items) const {
@@ -211,63 +211,63 @@ size_t Search::Middle(const Items& items) const {
   return best;
 }
 
-bool Search::Narrow(const Way& way, const Items& items, bool known) {
+bool Search::Narrow(const Method& method, const Items& items, bool known) {
   if (ended_ || items.empty()) return false;
-  if (known) Settle(way, items, false);
-  if (items.size() == 1) return NarrowOne(way, items[0], known);
+  if (known) Settle(method, items, false);
+  if (items.size() == 1) return NarrowOne(method, items[0], known);
   const size_t middle = Middle(items);
-  const Items first = Part(items, 0, middle);
-  const Items second = Part(items, middle, items.size());
-  if (Differs(way, first)) {
-    Narrow(way, first, /*known=*/true);
-    if (Differs(way, second)) Narrow(way, second, /*known=*/true);
+  const Items first = Slice(items, 0, middle);
+  const Items second = Slice(items, middle, items.size());
+  if (Differs(method, first)) {
+    Narrow(method, first, /*known=*/true);
+    if (Differs(method, second)) Narrow(method, second, /*known=*/true);
     return true;
   }
   // Then it is in the second half, unless fields matter together only.
-  if (Narrow(way, second, /*known=*/false)) return true;
-  if (ended_ || (!known && !Differs(way, items))) return false;
+  if (Narrow(method, second, /*known=*/false)) return true;
+  if (ended_ || (!known && !Differs(method, items))) return false;
   // Each of these matters together with those of the other half.
-  const Items together = Fewest(way, {}, /*grown=*/false, items);
+  const Items together = Fewest(method, {}, /*grown=*/false, items);
   if (ended_) return true;
-  for (const int item : together) NarrowOne(way, item, /*known=*/true);
+  for (const int item : together) NarrowOne(method, item, /*known=*/true);
   Items rest;
   for (const int item : items) {
     if (std::find(together.begin(), together.end(), item) == together.end()) {
       rest.push_back(item);
     }
   }
-  if (Differs(way, rest)) Narrow(way, rest, /*known=*/true);
+  if (Differs(method, rest)) Narrow(method, rest, /*known=*/true);
   return true;
 }
 
-bool Search::NarrowOne(const Way& way, int item, bool known) {
-  if (!known && !Differs(way, {item})) return false;
-  if (way.kind == Way::Kind::kRemove) {
+bool Search::NarrowOne(const Method& method, int item, bool known) {
+  if (!known && !Differs(method, {item})) return false;
+  if (method.kind == Method::Kind::kRemove) {
     // Is it what is in it, or that it is there at all?
     Items inside;
     for (int i = item + 1; i < fields_[item].end; i = fields_[i].end) {
       inside.push_back(i);
     }
-    if (Differs(way, inside)) return Narrow(way, inside, /*known=*/true);
+    if (Differs(method, inside)) return Narrow(method, inside, /*known=*/true);
   }
   if (ended_) return true;
   MarkRead(item);
-  found_.push_back({item, ChangesOf(way, {item})[item], way.seed});
+  found_.push_back({item, ChangesOf(method, {item})[item], method.seed});
   if (guessing_ && ++guesses_read_ >= kMostGuessesRead) ended_ = true;
   return true;
 }
 
-Search::Items Search::Fewest(const Way& way, const Items& kept, bool grown,
-                             const Items& items) {
-  if (ended_ || (grown && Differs(way, kept))) return {};
+Search::Items Search::Fewest(const Method& method, const Items& kept,
+                             bool grown, const Items& items) {
+  if (ended_ || (grown && Differs(method, kept))) return {};
   if (items.size() == 1) return items;
   const size_t middle = items.size() / 2;
-  const Items first = Part(items, 0, middle);
-  const Items second = Part(items, middle, items.size());
+  const Items first = Slice(items, 0, middle);
+  const Items second = Slice(items, middle, items.size());
   const Items of_second =
-      Fewest(way, Join(kept, first), /*grown=*/true, second);
+      Fewest(method, Join(kept, first), /*grown=*/true, second);
   const Items of_first =
-      Fewest(way, Join(kept, of_second), !of_second.empty(), first);
+      Fewest(method, Join(kept, of_second), !of_second.empty(), first);
   return Join(of_second, of_first);
 }
 

@@ -69,36 +69,36 @@ class Search {
   bool guesses_complete() const { return guesses_complete_; }
 
  private:
-  // A way of changing fields, under which the answer differs or not.
-  struct Way {
+  // A method of changing fields, under which the answer differs or not.
+  struct Method {
     enum class Kind { kAlter, kRemove, kSet, kMixed } kind;
     uint64_t seed;  // of kSet the number of the value
   };
   using Items = std::vector<int>;
 
-  // All fields not found read yet that `way` can change, in the order of
+  // All fields not found read yet that `method` can change, in the order of
   // asking. Guessed ones, or all others.
-  Items Left(const Way& way, bool guessed = false) const;
+  Items Left(const Method& method, bool guessed = false) const;
   // The topmost of those whose children were all not found read.
   Items WholeLeft() const;
 
   // Asks about all the items together. A kEnd counts as the same, and sets
   // ended_.
-  bool Differs(const Way& way, const Items& items);
+  bool Differs(const Method& method, const Items& items);
   // The result of Differs for these items; without asking where none is given.
-  std::vector<Change> ChangesOf(const Way& way, const Items& items) const;
+  std::vector<Change> ChangesOf(const Method& method, const Items& items) const;
   // Asks about the items until none that was found read is among them. Whether
   // there was any.
-  bool Sift(const Way& way, const Items& items);
+  bool Sift(const Method& method, const Items& items);
   // `items` matter together where `known`. Whether any was found.
-  bool Narrow(const Way& way, const Items& items, bool known);
-  bool NarrowOne(const Way& way, int item, bool known);
+  bool Narrow(const Method& method, const Items& items, bool known);
+  bool NarrowOne(const Method& method, int item, bool known);
   // The fewest of some items that matter together.
-  Items Fewest(const Way& way, const Items& kept, bool grown,
+  Items Fewest(const Method& method, const Items& kept, bool grown,
                const Items& items);
   // Where to cut the list in two.
   size_t Middle(const Items& items) const;
-  void Settle(const Way& way, const Items& items, bool settled);
+  void Settle(const Method& method, const Items& items, bool settled);
   void MarkRead(int field);
 
   const std::vector<Field>& fields_;

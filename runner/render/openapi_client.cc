@@ -30,7 +30,7 @@ struct UrlDeleter {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 // A part of a URL; "" if it has none.
-std::string Part(CURLU* url, CURLUPart part, unsigned flags = 0) {
+std::string UrlField(CURLU* url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return "";
   std::string result = text;
@@ -44,16 +44,16 @@ std::string OriginOf(const std::string& text) {
   if (curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) != CURLUE_OK) {
     return "";
   }
-  const std::string scheme = Part(url.get(), CURLUPART_SCHEME);
+  const std::string scheme = UrlField(url.get(), CURLUPART_SCHEME);
   if (scheme != "http" && scheme != "https") return "";
-  return absl::StrCat(scheme, "://",
-                      absl::AsciiStrToLower(Part(url.get(), CURLUPART_HOST)),
-                      ":", Part(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
+  return absl::StrCat(
+      scheme, "://", absl::AsciiStrToLower(UrlField(url.get(), CURLUPART_HOST)),
+      ":", UrlField(url.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT));
 }
 
 // Whether what is sent to the host of `url` stays on this machine.
 bool IsLoopback(CURLU* url) {
-  const std::string host = absl::AsciiStrToLower(Part(url, CURLUPART_HOST));
+  const std::string host = absl::AsciiStrToLower(UrlField(url, CURLUPART_HOST));
   if (host == "localhost") return true;
   in_addr ipv4;
   if (inet_pton(AF_INET, host.c_str(), &ipv4) == 1) {
@@ -79,18 +79,18 @@ absl::Status CheckUrl(const std::string& text, bool with_token) {
       curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0);
   if (code != CURLUE_OK) return refuse(curl_url_strerror(code));
   if (OriginOf(text).empty()) return refuse("it is none of http or https");
-  if (!Part(url.get(), CURLUPART_USER).empty() ||
-      !Part(url.get(), CURLUPART_PASSWORD).empty()) {
+  if (!UrlField(url.get(), CURLUPART_USER).empty() ||
+      !UrlField(url.get(), CURLUPART_PASSWORD).empty()) {
     return refuse("it has a user name");
   }
-  if (!Part(url.get(), CURLUPART_QUERY).empty() ||
-      !Part(url.get(), CURLUPART_FRAGMENT).empty()) {
+  if (!UrlField(url.get(), CURLUPART_QUERY).empty() ||
+      !UrlField(url.get(), CURLUPART_FRAGMENT).empty()) {
     return refuse("it has more than a path");
   }
   if (absl::EndsWith(absl::StripSuffix(text, "/"), kIndexPath)) {
     return refuse("it ends in /openapi/v3");
   }
-  if (with_token && Part(url.get(), CURLUPART_SCHEME) == "http" &&
+  if (with_token && UrlField(url.get(), CURLUPART_SCHEME) == "http" &&
       !IsLoopback(url.get())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "\"", Printable(text),

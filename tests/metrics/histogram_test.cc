@@ -27,7 +27,7 @@ size_t SlowFind(const Buckets& buckets, uint64_t n) {
 }
 
 size_t BucketOf(const Buckets& buckets, uint64_t n) {
-  return buckets.FindPart(n) / Buckets::kParts;
+  return buckets.FindPart(n) / Buckets::kSubBuckets;
 }
 
 class BucketsTest : public testing::TestWithParam<const Buckets*> {};
@@ -51,15 +51,17 @@ TEST_P(BucketsTest, BoundsAreInclusiveAndEveryDurationFindsItsBucket) {
 TEST_P(BucketsTest, PartsFollowEachOtherAndTakeWhatTheySay) {
   const Buckets& buckets = *GetParam();
   EXPECT_EQ(buckets.Least(0), 0u);
-  for (size_t part = 0; part < buckets.parts(); ++part) {
-    ASSERT_LE(buckets.Least(part), buckets.Greatest(part));
-    ASSERT_EQ(buckets.FindPart(buckets.Least(part)), part);
-    ASSERT_EQ(buckets.FindPart(buckets.Greatest(part)), part);
-    if (part > 0) {
-      ASSERT_EQ(buckets.Least(part), buckets.Greatest(part - 1) + 1);
+  for (size_t sub_bucket = 0; sub_bucket < buckets.sub_buckets();
+       ++sub_bucket) {
+    ASSERT_LE(buckets.Least(sub_bucket), buckets.Greatest(sub_bucket));
+    ASSERT_EQ(buckets.FindPart(buckets.Least(sub_bucket)), sub_bucket);
+    ASSERT_EQ(buckets.FindPart(buckets.Greatest(sub_bucket)), sub_bucket);
+    if (sub_bucket > 0) {
+      ASSERT_EQ(buckets.Least(sub_bucket),
+                buckets.Greatest(sub_bucket - 1) + 1);
     }
   }
-  EXPECT_EQ(buckets.Greatest(buckets.parts() - 1), ~uint64_t{0});
+  EXPECT_EQ(buckets.Greatest(buckets.sub_buckets() - 1), ~uint64_t{0});
 }
 
 TEST_P(BucketsTest, AScrapeGetsTwelveAtMost) {
@@ -189,10 +191,10 @@ TEST_F(DistributionTest, AboveTheHighestBoundTheMeanIsTold) {
 
 TEST_F(DistributionTest, ASumThatHasNotComeYetMovesNothingOutOfItsPart) {
   Distribution torn = Of({absl::Seconds(2)});
-  ASSERT_EQ(torn.parts.size(), 1u);
-  torn.parts[0].nanoseconds = 0;
+  ASSERT_EQ(torn.sub_buckets.size(), 1u);
+  torn.sub_buckets[0].nanoseconds = 0;
   EXPECT_GT(torn.Quantile(0.5), absl::Milliseconds(1750));
-  torn.parts[0].nanoseconds = ~uint64_t{0};
+  torn.sub_buckets[0].nanoseconds = ~uint64_t{0};
   EXPECT_EQ(torn.Quantile(0.5), absl::Seconds(2));
 }
 

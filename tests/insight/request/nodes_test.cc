@@ -206,7 +206,7 @@ TEST(RequestNodesProperty, AnySlicesGiveTheSameNodes) {
 TEST(SplitPath, TakesWhatSpellWritesAndNothingElse) {
   const auto names = [](absl::string_view path) {
     std::vector<std::string> found;
-    for (const PathPart& part : SplitPath(path)) found.push_back(part.name);
+    for (const PathSegment& part : SplitPath(path)) found.push_back(part.name);
     return found;
   };
   EXPECT_THAT(names("a.\"b.\\\"c\"[3][4].d"),
