@@ -537,7 +537,7 @@ void Client::OnReady(Connection& connection) {
 }
 
 // A stream has ended, or the peer's settings have changed.
-void Client::OnRoom(Connection& connection) {
+void Client::OnCapacity(Connection& connection) {
   if (taken_ && !proven_ &&
       (connection.served() ||
        (!connection.going_away() && connection.streams() == 0))) {

@@ -130,7 +130,7 @@ class Client final : private ConnectionOwner {
 
   void OnReady(Connection& connection) override;
   void OnGoingAway(Connection& connection) override;
-  void OnRoom(Connection& connection) override;
+  void OnCapacity(Connection& connection) override;
   void OnClosed(Connection& connection, ConnectionEnd end,
                 const std::string& words) override;
 

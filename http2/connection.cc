@@ -288,7 +288,7 @@ void Connection::CloseStream(Stream* stream, const StreamEnd& end) {
   if (stream_count_ == 0) idle_since_ = loop_->now();
   if (stream->user_ != nullptr) stream->user_->OnClosed(*stream, end);
   delete stream;
-  if (!reported_closed_) owner_->OnRoom(*this);
+  if (!reported_closed_) owner_->OnCapacity(*this);
 }
 
 bool Connection::HasEnded(int32_t id) const {
@@ -593,7 +593,7 @@ bool Connection::WriteSome() {
     const bool was_full = full();
     stuck_since_ = 0;
     Written(static_cast<size_t>(written));
-    if (was_full && !options_.server && CanOpen()) owner_->OnRoom(*this);
+    if (was_full && !options_.server && CanOpen()) owner_->OnCapacity(*this);
     if (host_.output.size() < Output::kMost / 2) Gather();
   }
   return true;

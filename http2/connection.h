@@ -72,7 +72,7 @@ class ConnectionOwner {
   virtual void OnGoingAway(Connection& connection) {}
   // Another stream may be opened: one has ended, a client's peer has changed
   // its settings, or has read the waiting output.
-  virtual void OnRoom(Connection& connection) {}
+  virtual void OnCapacity(Connection& connection) {}
   // A server's: a stream was reset before its request was complete.
   virtual void OnAbandoned(Connection& connection) {}
   // A server's: the peer opened more streams than it may.

@@ -56,8 +56,8 @@ size_t Output::FillVectors(absl::Span<iovec> vectors) const {
 void Output::FillRecord(size_t size, std::string* record) const {
   for (size_t i = first_; i < slices_.size(); ++i) {
     const Slice& slice = slices_[i];
-    const size_t room = size - record->size();
-    record->append(slice.data(), std::min(room, slice.size()));
+    const size_t capacity = size - record->size();
+    record->append(slice.data(), std::min(capacity, slice.size()));
     if (record->size() == size) break;
   }
 }

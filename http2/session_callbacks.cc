@@ -257,7 +257,7 @@ struct Connection::Callbacks {
           self->owner_->OnReady(*self);
         } else if (!self->options_.server) {
           // It may allow more streams now.
-          self->owner_->OnRoom(*self);
+          self->owner_->OnCapacity(*self);
         }
         return 0;
       case NGHTTP2_GOAWAY:
@@ -286,7 +286,7 @@ struct Connection::Callbacks {
       case NGHTTP2_WINDOW_UPDATE:
         if (frame->hd.stream_id == 0 && self->blocked_since_ != 0) {
           self->LookAtWindow();
-          self->owner_->OnRoom(*self);
+          self->owner_->OnCapacity(*self);
         }
         return 0;
       case NGHTTP2_RST_STREAM:

@@ -169,7 +169,8 @@ void MemoryShard::EvictOne(absl::Time now, Doomed* doomed) {
   }
 }
 
-bool MemoryShard::MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed) {
+bool MemoryShard::FreeCapacity(uint64_t charge, absl::Time now,
+                               Doomed* doomed) {
   while (Used() + Growth() + charge > capacity_) {
     if (index_.empty()) return false;
     EvictOne(now, doomed);
@@ -227,8 +228,9 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     uint32_t reads = 0;
     if (const Entry* const there = Find(key); there != nullptr) {
       const bool future = IsFromTheFuture(*there, now);
-      if (!future && there->started() > entry->started())
+      if (!future && there->started() > entry->started()) {
         return PutResult::kOlder;
+      }
       if (!future && !fill && there->started() == entry->started()) {
         return PutResult::kStored;  // promoted by another reader
       }
@@ -243,7 +245,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     } else {
       main = ghost_.Take(HashOf(key));
     }
-    if (!MakeRoom(charge, now, &doomed)) return too_large();
+    if (!FreeCapacity(charge, now, &doomed)) return too_large();
     Insert(key, std::move(entry), main, reads,
            /*kept_below=*/source != Source::kFill);
   }

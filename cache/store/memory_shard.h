@@ -99,7 +99,7 @@ class MemoryShard {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // False if `charge` bytes do not fit even into an empty shard.
-  bool MakeRoom(uint64_t charge, absl::Time now, Doomed* doomed)
+  bool FreeCapacity(uint64_t charge, absl::Time now, Doomed* doomed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns how many bytes the next table has, if one more entry may need it.
   uint64_t Growth() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

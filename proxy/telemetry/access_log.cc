@@ -424,7 +424,7 @@ bool AccessLog::WriteLines(absl::string_view lines, Output* output) {
 size_t AccessLog::WriteSome(absl::string_view text, Output* output) {
   size_t done = 0;
   while (done < text.size()) {
-    if (!output->regular() && !AwaitRoom(output)) break;
+    if (!output->regular() && !AwaitOutput(output)) break;
     const ssize_t n =
         write(output->fd(), text.data() + done,
               std::min(text.size() - done, output->most_at_once()));
@@ -440,7 +440,7 @@ size_t AccessLog::WriteSome(absl::string_view text, Output* output) {
   return done;
 }
 
-bool AccessLog::AwaitRoom(Output* output) {
+bool AccessLog::AwaitOutput(Output* output) {
   for (;;) {
     pollfd waiting = {output->fd(), POLLOUT, 0};
     const int ready = poll(&waiting, 1, kLookMilliseconds);

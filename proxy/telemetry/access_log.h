@@ -106,7 +106,7 @@ class AccessLog {
   size_t WriteSome(absl::string_view text, Output* output);
   // Waits until the output takes bytes. False: the output was replaced, or the
   // log ends.
-  bool AwaitRoom(Output* output);
+  bool AwaitOutput(Output* output);
   // Counts `lines` lines that the output does not take.
   void Lose(uint64_t lines, const Output& output);
   // Logs in the daemon's log that lines were dropped, if no other line has said

@@ -10,10 +10,11 @@ void Words(std::string* out) {
   absl::StrAppend(out,
                   "<details><summary>What the words mean</summary>\n<dl>\n");
   for (const Word& word :
-       {kHit,       kStaleHit, kMiss,      kStale,   kCollapsed,  kBypass,
-        kRequest,   kHitRate,  kErrors,    kFills,   kDropped,    kFailures,
-        kSaved,     kInFlight, kFlight,    kRefresh, kServedOver, kGivenUp,
-        kAbandoned, kNoRoom,   kRehearsed, kTier}) {
+       {kHit,       kStaleHit,   kMiss,    kStale,     kCollapsed,
+        kBypass,    kRequest,    kHitRate, kErrors,    kFills,
+        kDropped,   kFailures,   kSaved,   kInFlight,  kFlight,
+        kRefresh,   kServedOver, kGivenUp, kAbandoned, kRefusedWithoutCaller,
+        kRehearsed, kTier}) {
     absl::StrAppend(out, "<dt>", word.word, "<dd>", Shown(word.meaning), "\n");
   }
   absl::StrAppend(

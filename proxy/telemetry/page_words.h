@@ -38,7 +38,7 @@ inline constexpr Word kRehearsed = {
     "With mode: shadow, the answer that the cache would have given, compared "
     "with the function's: by mask (the requests differ only in masked fields), "
     "exact (the same request, the control), unknown (an older entry)."};
-inline constexpr Word kNoRoom = {
+inline constexpr Word kRefusedWithoutCaller = {
     "refused",
     "A refresh that was not begun, or an abandoned call that was cancelled: at "
     "most 16 calls without a caller run for each function."};

@@ -93,7 +93,7 @@ class Finder {
         UpstreamErrors(function, recent);
       }
       ServedOver(function, recent);
-      NoRoom(function, recent);
+      RefusedWithoutCaller(function, recent);
       Refused(function, recent);
     }
   }
@@ -114,7 +114,8 @@ class Finder {
                       absl::StrJoin(codes, ", "), "."));
   }
 
-  void NoRoom(const Status::Function& function, const FunctionCounts& recent) {
+  void RefusedWithoutCaller(const Status::Function& function,
+                            const FunctionCounts& recent) {
     std::vector<std::string> what;
     if (recent.refreshes_refused > 0) {
       what.push_back(absl::StrCat("a refresh was not begun ",

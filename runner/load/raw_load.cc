@@ -77,7 +77,7 @@ class Runner {
   struct Link final : unary::Connection::User {
     Link(Runner* runner, const unary::Server* server)
         : runner(runner), connection(&runner->loop_, server, this) {}
-    void OnRoom(unary::Connection& /*connection*/) override {
+    void OnCapacity(unary::Connection& /*connection*/) override {
       served = true;
       runner->Refill(this);
     }

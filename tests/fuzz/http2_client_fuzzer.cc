@@ -98,7 +98,7 @@ class Owner final : public ConnectionOwner {
     for (Call* call : calls_) delete call;
   }
   void OnReady(Connection& connection) override { Begin(connection); }
-  void OnRoom(Connection& connection) override { Begin(connection); }
+  void OnCapacity(Connection& connection) override { Begin(connection); }
   void OnClosed(Connection& connection, ConnectionEnd /*end*/,
                 const std::string& words) override {
     Check(!over_ && connection.streams() == 0);

@@ -123,7 +123,7 @@ class ClientConnectionTest : public ::testing::Test, public ConnectionOwner {
     words_ = words;
   }
 
-  void OnRoom(Connection& connection) override {
+  void OnCapacity(Connection& connection) override {
     ++rooms_;
     had_room_ = connection.CanOpen();
   }

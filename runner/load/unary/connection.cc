@@ -193,11 +193,11 @@ uint64_t Connection::bytes_written() const {
 }
 
 void Connection::OnReady(http2::Connection& /*connection*/) {
-  if (user_ != nullptr) user_->OnRoom(*this);
+  if (user_ != nullptr) user_->OnCapacity(*this);
 }
 
-void Connection::OnRoom(http2::Connection& /*connection*/) {
-  if (user_ != nullptr) user_->OnRoom(*this);
+void Connection::OnCapacity(http2::Connection& /*connection*/) {
+  if (user_ != nullptr) user_->OnCapacity(*this);
 }
 
 void Connection::OnGoingAway(http2::Connection& /*connection*/) {

@@ -99,7 +99,7 @@ class Connection final : private http2::ConnectionOwner {
   class User {
    public:
     // A call may be begun: the server's settings are there, or a call ended.
-    virtual void OnRoom(Connection& connection) {}
+    virtual void OnCapacity(Connection& connection) {}
     // It is closed, and its calls have got OnEnd. kDone: the server sent a
     // GOAWAY, and no call was left. kHandshake: it never served.
     virtual void OnLost(Connection& connection, http2::ConnectionEnd end,
@@ -141,7 +141,7 @@ class Connection final : private http2::ConnectionOwner {
 
  private:
   void OnReady(http2::Connection& connection) override;
-  void OnRoom(http2::Connection& connection) override;
+  void OnCapacity(http2::Connection& connection) override;
   void OnGoingAway(http2::Connection& connection) override;
   void OnClosed(http2::Connection& connection, http2::ConnectionEnd end,
                 const std::string& words) override;

@@ -71,7 +71,7 @@ class UnaryConnectionTest : public ::testing::Test, public Connection::User {
     Until([this] { return connection_.CanBegin(); });
   }
 
-  void OnRoom(Connection& /*connection*/) override { ++rooms_; }
+  void OnCapacity(Connection& /*connection*/) override { ++rooms_; }
   void OnLost(Connection& /*connection*/, http2::ConnectionEnd end,
               const std::string& words) override {
     ++losses_;
