@@ -101,7 +101,7 @@ std::vector<EncoderShape> EncoderShapes() {
       encoded.name = bench::EncoderName(encoder);
       for (size_t i = 0; i < kDistinct; ++i) {
         const bench::Request request =
-            bench::WithEmptyParts(bench::MakeRequest(size, kSeed, i));
+            bench::WithEmptyFields(bench::MakeRequest(size, kSeed, i));
         encoded.requests.push_back(
             bench::EncodeAs(encoder, request, kSeed + i));
         if (encoder == bench::Encoder::kGo) {

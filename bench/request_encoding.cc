@@ -197,7 +197,7 @@ const char* EncoderName(Encoder encoder) {
   std::abort();
 }
 
-Request WithEmptyParts(Request request) {
+Request WithEmptyFields(Request request) {
   const auto add = [](v1::Resource* resource) {
     (*resource->mutable_connection_details())["password"] = "";
   };

@@ -42,7 +42,7 @@ const char* EncoderName(Encoder encoder);
 
 // The request with things in it that encoders write in different ways: empty
 // connection details, an empty list of required resources, an empty key.
-Request WithEmptyParts(Request request);
+Request WithEmptyFields(Request request);
 
 // One encoding by that encoder; its entries are in the same order as those that
 // others write of the same request for the same order seed.

@@ -21,10 +21,10 @@ absl::Duration LongestLifetime() {
 // "never".
 constexpr absl::Duration kLeastTtl = absl::Milliseconds(1);
 
-// The TTL of a stale response is the function's TTL / kStaleTtlPart, and at
+// The TTL of a stale response is the function's TTL / kStaleTtlDivisor, and at
 // least kLeastStaleTtl.
 constexpr absl::Duration kLeastStaleTtl = absl::Seconds(10);
-constexpr int kStaleTtlPart = 10;
+constexpr int kStaleTtlDivisor = 10;
 constexpr double kStaleTtlJitter = 0.1;
 
 absl::Status OutOfRange(absl::string_view key, absl::string_view range) {
@@ -164,7 +164,7 @@ absl::optional<absl::Duration> Policy::StaleTtl(const store::EntryInfo& entry,
     return entry.ttl;
   }
   const absl::Duration least =
-      std::max(kLeastStaleTtl, *entry.ttl / kStaleTtlPart);
+      std::max(kLeastStaleTtl, *entry.ttl / kStaleTtlDivisor);
   return least + least * (kStaleTtlJitter * random);
 }
 

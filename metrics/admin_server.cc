@@ -36,7 +36,7 @@ constexpr absl::Duration kMostAge = absl::Seconds(30);
 constexpr size_t kMostConnections = 512;
 // Limit, in bytes, of answers that were not sent yet. Beyond it the oldest one
 // is not sent.
-constexpr size_t kMostHeld = 16 << 20;
+constexpr size_t kMostMemory = 16 << 20;
 // The limit of libmicrohttpd. It is never reached, because the oldest
 // connections are closed before.
 constexpr unsigned kConnectionLimit = 4 * kMostConnections;
@@ -160,7 +160,8 @@ class OpenConnections {
     if (position->told_to_go) return;
     position->held += bytes;
     held_ += bytes;
-    for (auto one = all_.begin(); held_ > kMostHeld && one != position; ++one) {
+    for (auto one = all_.begin(); held_ > kMostMemory && one != position;
+         ++one) {
       if (!one->told_to_go && one->held > 0) End(&*one);
     }
   }

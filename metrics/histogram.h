@@ -67,7 +67,7 @@ class Buckets {
   size_t sub_buckets() const { return bounds_.size() * kSubBuckets + 1; }
 
   // Returns the number of the sub-bucket that a duration falls in.
-  size_t FindPart(uint64_t nanoseconds) const {
+  size_t FindSubBucket(uint64_t nanoseconds) const {
     // At most a few steps: where to start is known by the highest bit.
     size_t bucket = start_[absl::bit_width(nanoseconds)];
     while (bucket < bounds_.size() && nanoseconds > bounds_[bucket]) ++bucket;
@@ -136,7 +136,7 @@ class Histogram {
     const uint64_t n = nanoseconds < 0 ? 0 : nanoseconds;
     // A sub-bucket's two cells are neighbours.
     const uint32_t cell =
-        first_ + static_cast<uint32_t>(2 * buckets_->FindPart(n));
+        first_ + static_cast<uint32_t>(2 * buckets_->FindSubBucket(n));
     internal::CountInCells(cell, n);
   }
 

@@ -14,9 +14,9 @@ namespace {
 // Read more often than this in the small queue, an entry moves to the main one.
 constexpr uint32_t kMoveAbove = 1;
 // The small queue's fraction of the capacity, from the paper.
-constexpr uint64_t kSmallPart = 10;
+constexpr uint64_t kSmallDivisor = 10;
 // The largest fraction of the capacity that one entry may take.
-constexpr uint64_t kLargestPart = 4;
+constexpr uint64_t kLargestDivisor = 4;
 // How many entries a fill that finds the shard full looks at for one that has
 // expired, before it evicts a live one.
 constexpr int kReclaimProbes = 4;
@@ -149,7 +149,7 @@ void MemoryShard::EvictOne(absl::Time now, Doomed* doomed) {
   for (int passes = 0;; ++passes) {
     const bool small =
         main_.tail == nullptr ||
-        (small_.tail != nullptr && small_.bytes > capacity_ / kSmallPart);
+        (small_.tail != nullptr && small_.bytes > capacity_ / kSmallDivisor);
     const Entry* const entry = small ? small_.tail : main_.tail;
     if (entry->kept_until() <= now) {
       Remove(entry, Removal::kExpired, doomed);
@@ -217,7 +217,7 @@ PutResult MemoryShard::Put(const key::Key& key, EntryRef entry, absl::Time now,
     }
     return PutResult::kTooLarge;
   };
-  if (charge > capacity_ / kLargestPart) return too_large();
+  if (charge > capacity_ / kLargestDivisor) return too_large();
   if (entry->kept_until() <= now) return PutResult::kExpired;
   // Entries are most of what the heap holds: it grows with them.
   FollowHeap();
@@ -326,7 +326,7 @@ void MemoryShard::SetCapacity(uint64_t capacity, absl::Time now) {
 StoreStats MemoryShard::Stats() const {
   ReaderMutexLock lock(&mutex_);
   return {index_.size(), Used(), capacity_, /*up=*/true,
-          capacity_ / kLargestPart};
+          capacity_ / kLargestDivisor};
 }
 
 }  // namespace fncache::cache::store

@@ -168,7 +168,7 @@ class Server::Impl final : public transport::CallHandler {
   class Call;
 
   // These run on the worker's thread.
-  size_t HeldBound() const {
+  size_t MemoryBound() const {
     return options_.max_lookup_bytes + kLookUpRest + 16 * kMaxRequest;
   }
   void End(Call* call) { calls_.erase(call); }
@@ -227,7 +227,7 @@ class Server::Impl::Call final : public transport::CallTap {
     Hold(collector_.held());
     switch (state) {
       case MessageCollector::State::kNone:
-        if (server_->held_ <= server_->HeldBound()) return;
+        if (server_->held_ <= server_->MemoryBound()) return;
         return Finish(absl::ResourceExhaustedError(
             "the arriving requests use too much memory; retry"));
       case MessageCollector::State::kWhole:

@@ -153,7 +153,7 @@ bool SameSocket(absl::string_view a, absl::string_view b) {
   return IsUnix(a) && IsUnix(b) && SocketOf(a) == SocketOf(b);
 }
 
-absl::Status CheckTargetParts(absl::string_view text) {
+absl::Status CheckTargetFields(absl::string_view text) {
   absl::string_view rest = text;
   if (IsUnix(text)) return CheckUnix(text);
   if (absl::ConsumePrefix(&rest, "ipv4:")) {
@@ -221,7 +221,7 @@ const char kTargetForms[] =
     "ipv6:[ADDRESS]:PORT";
 
 absl::Status CheckTarget(absl::string_view text) {
-  const absl::Status status = CheckTargetParts(text);
+  const absl::Status status = CheckTargetFields(text);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(
       absl::StrCat(Shown(text), status.message()));

@@ -42,7 +42,7 @@ bool Same(const fn::Schema& a, const fn::Schema& b) {
 
 // Whether all of `some` is in `all`, under the same names.
 template <typename Map>
-bool IsPart(const Map& some, const Map& all) {
+bool IsSubset(const Map& some, const Map& all) {
   return std::all_of(some.begin(), some.end(), [&](const auto& entry) {
     const auto it = all.find(entry.first);
     return it != all.end() && Same(entry.second, it->second);
@@ -124,13 +124,13 @@ bool RequirementsLoop::WasSent(const Required& required) const {
   // Bootstrap is sent with every call, so it does no harm if it has more than
   // `required`. The first call never has extra resources.
   return required.extra_resources.empty() &&
-         IsPart(required.resources, bootstrap_.resources) &&
+         IsSubset(required.resources, bootstrap_.resources) &&
          std::all_of(required.resources.begin(), required.resources.end(),
                      [&](const auto& entry) {
                        return required.not_found.count(entry.first) ==
                               bootstrap_.not_found.count(entry.first);
                      }) &&
-         IsPart(required.schemas, bootstrap_.schemas);
+         IsSubset(required.schemas, bootstrap_.schemas);
 }
 
 absl::StatusOr<bool> RequirementsLoop::Fetched(

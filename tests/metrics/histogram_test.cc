@@ -27,7 +27,7 @@ size_t SlowFind(const Buckets& buckets, uint64_t n) {
 }
 
 size_t BucketOf(const Buckets& buckets, uint64_t n) {
-  return buckets.FindPart(n) / Buckets::kSubBuckets;
+  return buckets.FindSubBucket(n) / Buckets::kSubBuckets;
 }
 
 class BucketsTest : public testing::TestWithParam<const Buckets*> {};
@@ -39,7 +39,7 @@ TEST_P(BucketsTest, BoundsAreInclusiveAndEveryDurationFindsItsBucket) {
     EXPECT_EQ(BucketOf(buckets, buckets.bounds()[i]), i);
     EXPECT_EQ(BucketOf(buckets, buckets.bounds()[i] + 1), i + 1);
   }
-  EXPECT_EQ(buckets.FindPart(0), 0u);
+  EXPECT_EQ(buckets.FindSubBucket(0), 0u);
   EXPECT_EQ(BucketOf(buckets, ~uint64_t{0}), buckets.bounds().size());
   std::mt19937_64 random(1);
   for (int i = 0; i < 100000; ++i) {
@@ -54,8 +54,8 @@ TEST_P(BucketsTest, PartsFollowEachOtherAndTakeWhatTheySay) {
   for (size_t sub_bucket = 0; sub_bucket < buckets.sub_buckets();
        ++sub_bucket) {
     ASSERT_LE(buckets.Least(sub_bucket), buckets.Greatest(sub_bucket));
-    ASSERT_EQ(buckets.FindPart(buckets.Least(sub_bucket)), sub_bucket);
-    ASSERT_EQ(buckets.FindPart(buckets.Greatest(sub_bucket)), sub_bucket);
+    ASSERT_EQ(buckets.FindSubBucket(buckets.Least(sub_bucket)), sub_bucket);
+    ASSERT_EQ(buckets.FindSubBucket(buckets.Greatest(sub_bucket)), sub_bucket);
     if (sub_bucket > 0) {
       ASSERT_EQ(buckets.Least(sub_bucket),
                 buckets.Greatest(sub_bucket - 1) + 1);
@@ -232,7 +232,8 @@ TEST_F(DistributionTest, EstimatesAreNearTheTruthAndNeverOutsideOfWhatWasSeen) {
         const uint64_t truth =
             all[static_cast<size_t>(std::max(rank, 1.0)) - 1];
         const uint64_t estimate = absl::ToInt64Nanoseconds(read.Quantile(q));
-        EXPECT_EQ(buckets.FindPart(estimate), buckets.FindPart(truth)) << q;
+        EXPECT_EQ(buckets.FindSubBucket(estimate), buckets.FindSubBucket(truth))
+            << q;
         EXPECT_GE(estimate, all.front()) << q;
         EXPECT_LE(estimate, all.back()) << q;
         EXPECT_GE(estimate, last) << q;

@@ -255,7 +255,7 @@ void SimulatedCluster::TouchComposed(size_t i, absl::Time now) {
   composed_[i].object = Bytes(object);
 }
 
-size_t SimulatedCluster::HeldBytes() const {
+size_t SimulatedCluster::MemoryBytes() const {
   size_t bytes = sizeof(*this) + composite_.capacity() + uid_.capacity() +
                  manager_.capacity() + composed_.capacity() * sizeof(Composed);
   for (const Composed& composed : composed_) {

@@ -71,7 +71,7 @@ class SimulatedCluster {
   // Counts every write that had an effect.
   uint64_t resource_version() const { return version_; }
   const std::string& uid() const { return uid_; }
-  size_t HeldBytes() const;
+  size_t MemoryBytes() const;
 
  private:
   struct Composed {

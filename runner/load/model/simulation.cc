@@ -71,7 +71,7 @@ class Simulation::Impl {
   void Restart();
   void TouchRequired(const Struct& object);
   fn::State Observe(int i);
-  size_t HeldBytes();
+  size_t MemoryBytes();
 
  private:
   void CreateOne(int i);
@@ -201,12 +201,12 @@ fn::State Simulation::Impl::Observe(int i) {
   return ObservedIn(*composites_[i].cluster);
 }
 
-size_t Simulation::Impl::HeldBytes() {
+size_t Simulation::Impl::MemoryBytes() {
   size_t bytes = composites_.size() *
                  (sizeof(CompositeState) + ReconcileQueue::BytesOfOne());
   for (CompositeState& composite : composites_) {
     MutexLock lock(&composite.mutex);
-    bytes += composite.cluster->HeldBytes() +
+    bytes += composite.cluster->MemoryBytes() +
              composite.seeds.capacity() * sizeof(Seed);
   }
   return bytes;
@@ -252,6 +252,6 @@ std::string Simulation::NameOf(int composite) const {
 fn::State Simulation::Observe(int composite) const {
   return impl_->Observe(composite);
 }
-size_t Simulation::HeldBytes() const { return impl_->HeldBytes(); }
+size_t Simulation::MemoryBytes() const { return impl_->MemoryBytes(); }
 
 }  // namespace fncache::runner::load::model

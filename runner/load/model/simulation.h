@@ -84,7 +84,7 @@ class Simulation {
   // The state that the steps would observe now. For tests.
   apiextensions::fn::proto::v1::State Observe(int composite) const;
   // Bytes of the composites' clusters. For tests.
-  size_t HeldBytes() const;
+  size_t MemoryBytes() const;
 
  private:
   class Impl;

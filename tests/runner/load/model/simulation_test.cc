@@ -1217,7 +1217,7 @@ TEST_F(SimulationTest, HeavyCompositesOfTwentyResourcesFitInTheirMemory) {
   constexpr int kComposites = 20;
   StartSteady(kComposites);
   EXPECT_EQ(simulation_->counters().ready, kComposites);
-  const size_t bytes = simulation_->HeldBytes() / kComposites;
+  const size_t bytes = simulation_->MemoryBytes() / kComposites;
   EXPECT_LT(bytes, 150u << 10);
   EXPECT_GT(bytes, 10u << 10);
   RecordProperty("bytes", static_cast<int>(bytes));
