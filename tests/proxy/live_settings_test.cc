@@ -639,7 +639,7 @@ TEST_F(ReloadTest, PartsOfMemoryThatBecomeSmallAreWarnedOf) {
   ::testing::internal::CaptureStderr();
   Reload("cache: {memory: 16MiB}\nmax_entry_bytes: 1MiB\n");
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("larger answers than this are not stored until a "
+  EXPECT_THAT(log, HasSubstr("larger answers than this are not stored before a "
                              "restart"));
   Ask ask;
   ask.bytes = 900'000;
