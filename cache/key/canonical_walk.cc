@@ -41,7 +41,7 @@ struct Field {
   int32_t order = 0;
   absl::string_view key = {};
 
-  bool SamePlace(const Field& other) const {
+  bool SamePosition(const Field& other) const {
     return rank == other.rank && order == other.order && key == other.key;
   }
   friend bool operator<(const Field& a, const Field& b) {
@@ -445,10 +445,11 @@ bool CanonicalWalk::Arrange(const wire::MessageType& type, char* begin) {
   std::sort(fields.begin(), fields.end());
   arranged_.clear();
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (i > 0 && fields[i].SamePlace(fields[i - 1])) {
+    if (i > 0 && fields[i].SamePosition(fields[i - 1])) {
       const wire::FieldType* const field = type.Find(fields[i].rank);
-      if (field != nullptr && field->label == wire::FieldLabel::kMap)
+      if (field != nullptr && field->label == wire::FieldLabel::kMap) {
         return false;
+      }
     }
     arranged_.append(fields[i].start, fields[i].size);
   }

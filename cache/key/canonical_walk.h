@@ -50,12 +50,12 @@ class CanonicalWalk {
   // How many bytes Run needs for what it writes of a request of this size. The
   // canonical form may be longer than the request, since nothing is left out of
   // it for being empty; but not without end.
-  static constexpr size_t Room(size_t size) {
+  static constexpr size_t Capacity(size_t size) {
     return size + MostGrowth(size) + kSlack;
   }
 
   // Writes the canonical form of the RunFunctionRequest `bytes` without what
-  // `masks` (null: nothing) masks to `out`, which has Room(bytes.size()).
+  // `masks` (null: nothing) masks to `out`, which has Capacity(bytes.size()).
   // Returns its end, or null if the bytes are not of a form that it takes.
   // `depth` is how many messages may be nested below the request. `tag` becomes
   // meta.tag, a view of `bytes`.

@@ -29,8 +29,8 @@ bool Canonicalizer::Request(absl::string_view request, absl::string_view prefix,
                             const MaskNode* masks, absl::string_view* form,
                             absl::string_view* tag) {
   const auto run = [&](absl::string_view bytes, int depth) {
-    char* const begin =
-        canonical_.Reserve(prefix.size() + CanonicalWalk::Room(bytes.size()));
+    char* const begin = canonical_.Reserve(
+        prefix.size() + CanonicalWalk::Capacity(bytes.size()));
     std::copy(prefix.begin(), prefix.end(), begin);
     char* const end =
         walk_.Run(bytes, masks, depth, begin + prefix.size(), tag);
@@ -45,7 +45,8 @@ bool Canonicalizer::Request(absl::string_view request, absl::string_view prefix,
 bool Canonicalizer::Response(absl::string_view response,
                              absl::string_view* form) {
   const auto run = [&](absl::string_view bytes, int depth) {
-    char* const begin = canonical_.Reserve(CanonicalWalk::Room(bytes.size()));
+    char* const begin =
+        canonical_.Reserve(CanonicalWalk::Capacity(bytes.size()));
     char* const end = walk_.RunResponse(bytes, depth, begin);
     if (end == nullptr) return false;
     *form = absl::string_view(begin, end - begin);

@@ -8,7 +8,7 @@
 #define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
 #include "cache/key/canonicalizer.h"
 #include "cache/key/seeded_sha256.h"
-#include "cache/key/tag_part.h"
+#include "cache/key/tag_fields.h"
 #include "cache/wire/wire.h"
 #include "xxhash.h"
 #if defined(__x86_64__)
@@ -132,7 +132,7 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
     absl::string_view form;
     Digest digest;
     // If these fields cannot be read, the whole request cannot be read either.
-    digest.keyed = AppendTagPart(slices, &own.part) &&
+    digest.keyed = AppendTagFields(slices, &own.part) &&
                    own.canonicalizer.Request(own.part, impl_->tag_prefix,
                                              nullptr, &form, &digest.tag);
     if (!digest.keyed || IsHexTag(digest.tag)) {

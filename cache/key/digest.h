@@ -20,7 +20,7 @@
 // StructWalk copies Structs, which contain nearly all bytes. The walk accepts
 // the encodings that encoders write; Reencode parses other legal encodings and
 // encodes them anew first (reencode.h). With `key: tag` the walk reads only
-// some fields of the request (tag_part.h).
+// some fields of the request (tag_fields.h).
 //
 // One Digester per function, method and configuration. Thread-safe; each thread
 // passes its own DigestScratch.

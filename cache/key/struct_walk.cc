@@ -36,9 +36,9 @@ constexpr ptrdiff_t kWindow = 192;
 // entries of a Struct, how far from the Struct's start the entry begins.
 constexpr int kOrderAt = 47;
 constexpr uint64_t kOrderBits = ~uint64_t{0} << kOrderAt;
-constexpr uint64_t kMostPlace = 0xffff;
+constexpr uint64_t kMostOffset = 0xffff;
 // The size of what it holds has two bytes on the wire at most.
-constexpr uint64_t kMostHeld = 0x3fff;
+constexpr uint64_t kMostContents = 0x3fff;
 
 }  // namespace
 
@@ -69,8 +69,8 @@ struct StructWalk::Tables {
   // Constants, since a register for each would be one too many.
   uint64_t spread = kKeySpread;
   uint64_t order_bits = kOrderBits;
-  uint64_t held_bits = kMostHeld << kHeldAt | kIsList;
-  uint64_t least_held = uint64_t{1} << kHeldAt;
+  uint64_t held_bits = kMostContents << kContentsAt | kIsList;
+  uint64_t least_held = uint64_t{1} << kContentsAt;
 
   constexpr Tables() {
     for (size_t i = 0; i < 128; ++i) {
@@ -92,8 +92,8 @@ struct StructWalk::Tables {
     Fixed(kBoolValue, 2, 0xfe, 0);
     Long(kStringValue, kText, 0);
     // Only their heads are copied; what they hold follows later.
-    Long(kStructValue, uint64_t{1} << kHeldAt, 0);
-    Long(kListValue, uint64_t{1} << kHeldAt, kIsList);
+    Long(kStructValue, uint64_t{1} << kContentsAt, 0);
+    Long(kListValue, uint64_t{1} << kContentsAt, kIsList);
   }
 
  private:
@@ -152,7 +152,7 @@ inline bool IsShortHolder(uint64_t head, uint64_t size) {
 }
 // The least size of a Value that IsLongHolder is for, and the most.
 constexpr uint64_t kLeastLong = 131;
-constexpr uint64_t kMostLong = kMostHeld;
+constexpr uint64_t kMostLong = kMostContents;
 
 // Bytes up to this size are copied as one block.
 constexpr uint64_t kMostShort = 63;
@@ -235,14 +235,16 @@ enum class Added : uint8_t {
   kInvalid,
 };
 
-template <size_t kCount, typename Add, size_t... kExchanges, size_t... kPlaces>
+template <size_t kCount, typename Add, size_t... kExchanges, size_t... kIndices>
 inline Added AddInOrder(const int64_t* from, const Add& add,
                         std::index_sequence<kExchanges...> /*exchanges*/,
-                        std::index_sequence<kPlaces...> /*all but the last*/) {
-  int64_t words[] = {from[kPlaces]..., from[kCount - 1]};
+                        std::index_sequence<kIndices...> /*all but the last*/) {
+  int64_t words[] = {from[kIndices]..., from[kCount - 1]};
   (Do(kNetwork<kCount>[kExchanges], words), ...);
-  if (!(Differ(words[kPlaces], words[kPlaces + 1]) && ...)) return Added::kNone;
-  return (add(words[kPlaces]) && ...) && add(words[kCount - 1])
+  if (!(Differ(words[kIndices], words[kIndices + 1]) && ...)) {
+    return Added::kNone;
+  }
+  return (add(words[kIndices]) && ...) && add(words[kCount - 1])
              ? Added::kAll
              : Added::kInvalid;
 }
@@ -285,7 +287,7 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
                                                     : bytes.data();
   out_ = out;
   holder_starts_[0] = bytes.data();
-  holders_[0] = uint64_t{bytes.size()} << kHeldAt | Depth(depth) |
+  holders_[0] = uint64_t{bytes.size()} << kContentsAt | Depth(depth) |
                 (kind == Kind::kList ? kIsList : 0);
   holder_count_ = 1;
   growth_ = node == nullptr ? *growth : 0;
@@ -318,9 +320,9 @@ char* StructWalk::CorrectLengths(char* begin) {
     const size_t inner_end =
         i + 1 < holder_count_ ? FirstInner(holders_[i + 1]) : holder_count_;
     levels[i] = {contents, first_inner, (holders_[i] & kIsList) != 0};
-    contents += (holders_[i] >> kHeldAt) + by[i];
+    contents += (holders_[i] >> kContentsAt) + by[i];
     for (size_t inner = first_inner; inner < inner_end; ++inner) {
-      contents -= holders_[inner] >> kHeldAt;
+      contents -= holders_[inner] >> kContentsAt;
     }
   }
   char* const end = WidenLengths(levels, growth_, absl::MakeSpan(by), out_);
@@ -347,7 +349,7 @@ FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkMaskedWithAvx2(
 }
 #endif
 
-template <typename Ways, bool kMasked>
+template <typename Instructions, bool kMasked>
 __attribute__((always_inline)) inline char* StructWalk::Walk(
     size_t begin, const MaskNode* node) {
   // The entries of one Struct; and where they are many, their orders alone.
@@ -379,7 +381,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
   for (size_t at = begin; at < (kMasked ? begin + 1 : holder_count); ++at) {
     const char* const start = holder_starts[at];
     const uint64_t holder = holders[at];
-    const char* const end = start + (holder >> kHeldAt);
+    const char* const end = start + (holder >> kContentsAt);
     const auto depth = [holder] {
       return static_cast<int>(holder) & kMostDepth;
     };
@@ -423,8 +425,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
         absl::little_endian::Store64(out, head);
         out += copied;
         holder_starts[holder_count] = contents;
-        holders[holder_count] =
-            size << kHeldAt | below_depth | (tag == kListValue ? kIsList : 0);
+        holders[holder_count] = size << kContentsAt | below_depth |
+                                (tag == kListValue ? kIsList : 0);
         ++holder_count;
         p = contents + size;
       }
@@ -492,7 +494,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       const char* const entry = p;
       const auto hold = [&](uint64_t held, uint64_t heads) {
         *word = static_cast<int64_t>(order_of(key, key_size) |
-                                     (held & kMostHeld) << kHeldAt |
+                                     (held & kMostContents) << kContentsAt |
                                      static_cast<uint64_t>(entry - start) |
                                      (key_size + heads) << kCopiedAt |
                                      (tag == kListValue ? kIsList : 0));
@@ -512,17 +514,18 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       }
       // The bytes are copied for the check alone, and will be overwritten.
       return (value_head & 0xff) == kMapValue && is_holder &&
-             Ways::Low(Ways::Copy(key, out), key_size) == 0;
+             Instructions::Low(Instructions::Copy(key, out), key_size) == 0;
     };
     // Copies it. The messages in it join the queue.
     const auto copy = [&](int64_t entry) {
       const auto word = static_cast<uint64_t>(entry);
-      const char* const from = start + (word & kMostPlace);
+      const char* const from = start + (word & kMostOffset);
       const uint64_t held =
           (word & tables.held_bits) | static_cast<uint64_t>(below_depth);
       const uint64_t sizes = word >> kTextAt;
       if (ABSL_PREDICT_TRUE((sizes & (kLong >> kTextAt)) == 0) &&
-          ABSL_PREDICT_TRUE(Ways::Low(Ways::Copy(from, out), sizes) == 0)) {
+          ABSL_PREDICT_TRUE(
+              Instructions::Low(Instructions::Copy(from, out), sizes) == 0)) {
         const uint64_t copied = (sizes >> (kCopiedAt - kTextAt)) & 0xff;
         out += copied;
         holder_starts[holder_count] = from + copied;
@@ -541,7 +544,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
     // Copies it with all that it holds, unless it is masked.
     const auto copy_masked = [&](int64_t entry) {
       const char* const from =
-          start + (static_cast<uint64_t>(entry) & kMostPlace);
+          start + (static_cast<uint64_t>(entry) & kMostOffset);
       const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
       const absl::string_view key(key_start, Byte(key_start - 1));
       const MaskNode* const below = node->MayHave(static_cast<uint64_t>(entry))
@@ -559,7 +562,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
                       below != nullptr && below->masked ? nullptr : below)) {
           return false;
         }
-        if (out_ - contents != static_cast<ptrdiff_t>(what >> kHeldAt)) {
+        if (out_ - contents != static_cast<ptrdiff_t>(what >> kContentsAt)) {
           ShortenEntry(head, key, (what & kIsList) != 0, contents);
         }
         enter();
@@ -580,7 +583,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
     Added added = Added::kNone;
     do {
       if (ABSL_PREDICT_FALSE(end > safe_end || below_depth < 0 ||
-                             holder >> kHeldAt > kMostPlace ||
+                             holder >> kContentsAt > kMostOffset ||
                              holder_count > room)) {
         break;
       }
@@ -627,7 +630,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
             orders[i] = static_cast<int64_t>(static_cast<uint64_t>(words[i]) &
                                              kOrderBits);
           }
-          if (!Ways::Rank(orders, count, ranked)) break;
+          if (!Instructions::Rank(orders, count, ranked)) break;
           for (size_t i = 0; i < count; ++i) {
             if (!add(words[ranked[i]])) return nullptr;
           }
@@ -725,7 +728,7 @@ bool StructWalk::AddTwoBlocks(const Item& item) {
   out_ += copied;
   holder_starts_[holder_count_] = item.start + copied;
   holders_[holder_count_] = item.what;
-  holder_count_ += (item.what >> kHeldAt) != 0 ? 1 : 0;
+  holder_count_ += (item.what >> kContentsAt) != 0 ? 1 : 0;
   return true;
 }
 
@@ -765,8 +768,8 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
     const char* const contents = out_;
     const bool is_list = tag == kListValue;
     if (size != 0 && !AddInner(p,
-                               uint64_t{size} << kHeldAt | Depth(depth - 2) |
-                                   (is_list ? kIsList : 0),
+                               uint64_t{size} << kContentsAt |
+                                   Depth(depth - 2) | (is_list ? kIsList : 0),
                                &element)) {
       return false;
     }
@@ -838,7 +841,8 @@ bool StructWalk::AddValue(const char* start, const char* p, const char* end,
       if (size != 0) {
         Copy(start, known_end);
         holder_starts_[holder_count_] = known_end;
-        holders_[holder_count_] = uint64_t{size} << kHeldAt | Depth(depth - 1) |
+        holders_[holder_count_] = uint64_t{size} << kContentsAt |
+                                  Depth(depth - 1) |
                                   (*p == kListValue ? kIsList : 0);
         ++holder_count_;
         start = known_end += size;

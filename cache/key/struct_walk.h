@@ -69,7 +69,7 @@ class StructWalk {
   static constexpr int kTextAt = 16;
   static constexpr int kCopiedAt = 24;
   static constexpr uint64_t kIsList = uint64_t{1} << 32;
-  static constexpr int kHeldAt = 33;
+  static constexpr int kContentsAt = 33;
 
   static uint64_t Depth(int depth) { return static_cast<uint64_t>(depth); }
 
@@ -85,7 +85,7 @@ class StructWalk {
   // The walk from the holder number `begin` on, compiled for each class of
   // walk_machine.h. With kMasked it writes this holder only, whole and without
   // what `node` masks. Walks of their own write the holders in it.
-  template <typename Ways, bool kMasked>
+  template <typename Instructions, bool kMasked>
   char* Walk(size_t begin, const MaskNode* node);
   char* WalkOnThisMachine(size_t begin, const MaskNode* node);
   char* WalkPlainly(size_t begin);

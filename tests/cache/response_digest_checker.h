@@ -95,7 +95,7 @@ class ResponseDigestChecker {
 
  private:
   bool Walk(absl::string_view bytes, int depth, std::string* form) {
-    form->assign(key::CanonicalWalk::Room(bytes.size()), '\0');
+    form->assign(key::CanonicalWalk::Capacity(bytes.size()), '\0');
     const char* const end = walk_.RunResponse(bytes, depth, &(*form)[0]);
     if (end != nullptr) form->resize(end - form->data());
     return end != nullptr;

@@ -53,7 +53,7 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
   Require(checker->CheckOne(bytes));
   RunFunctionRequest request;
   const bool by_tag = checker->by_tag() &&
-                      key::ProtobufParsesTagPart(bytes, &request) &&
+                      key::ProtobufParsesTagFields(bytes, &request) &&
                       request.meta().tag() == kTag;
   if (!by_tag && !key::ProtobufParses(bytes, &request)) return;
   const key::Style style =
@@ -70,7 +70,7 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
   // A message parsed from an entry without a value may be too deep to be
   // written with one.
   RunFunctionRequest parsed_again;
-  if (by_tag ? key::ProtobufParsesTagPart(again, &parsed_again)
+  if (by_tag ? key::ProtobufParsesTagFields(again, &parsed_again)
              : key::ProtobufParses(again, &parsed_again)) {
     Require(checker->CheckPair(bytes, again, &equal));
     if (!equal) Require("another encoding parses as another message");
@@ -86,8 +86,9 @@ void Fuzz(absl::string_view input) {
   };
   static auto* const checkers = [] {
     auto* all = new Checkers();
-    for (const key::MaskSet& masks : key::MaskSets())
+    for (const key::MaskSet& masks : key::MaskSets()) {
       all->by_content.emplace_back(masks);
+    }
     all->by_content.emplace_back(key::MaskSet(), key::KeySource::kContent,
                                  key::KeyHash::kSha256);
     for (const key::KeyHash hash :

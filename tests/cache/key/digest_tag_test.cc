@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cache/key/digest.h"
-#include "cache/key/tag_part.h"
+#include "cache/key/tag_fields.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 #include "google/protobuf/stubs/logging.h"
@@ -366,7 +366,7 @@ TEST(TagKey, SlicesAreOneRequest) {
     if (cut < bytes.size()) {
       // The loss of the cut bytes is noticed, unless they were whole fields.
       std::string front;
-      const bool fields = AppendTagPart({view.substr(0, cut)}, &front);
+      const bool fields = AppendTagFields({view.substr(0, cut)}, &front);
       apiextensions::fn::proto::v1::RunFunctionRequest request;
       EXPECT_EQ(digester.Compute({view.substr(0, cut)}, &scratch).keyed,
                 fields && request.ParseFromString(front));

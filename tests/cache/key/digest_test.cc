@@ -39,7 +39,7 @@ std::string KeyOf(absl::string_view bytes) {
 bool TakesFastPath(const std::string& bytes) {
   CanonicalWalk walk;
   absl::string_view tag;
-  std::string out(CanonicalWalk::Room(bytes.size()), '\0');
+  std::string out(CanonicalWalk::Capacity(bytes.size()), '\0');
   return walk.Run(bytes, nullptr, wire::kMaxDepth, out.data(), &tag) != nullptr;
 }
 

@@ -37,11 +37,11 @@ class WalkMachineTest : public testing::Test {
 };
 
 #if defined(__x86_64__)
-using AllWays = testing::Types<AnyMachine, Avx2Machine>;
+using AllInstructions = testing::Types<AnyMachine, Avx2Machine>;
 #else
-using AllWays = testing::Types<AnyMachine>;
+using AllInstructions = testing::Types<AnyMachine>;
 #endif
-TYPED_TEST_SUITE(WalkMachineTest, AllWays);
+TYPED_TEST_SUITE(WalkMachineTest, AllInstructions);
 
 TYPED_TEST(WalkMachineTest, CopiesSixtyFourBytesAndTellsWhichAreNotAscii) {
   const auto from = std::make_unique<char[]>(64);

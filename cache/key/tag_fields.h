@@ -5,8 +5,8 @@
 // the bytes. The tag covers them, so they are skipped by their length.
 //
 // Pure functions; thread-safe.
-#ifndef FNCACHE_CACHE_KEY_TAG_PART_H_
-#define FNCACHE_CACHE_KEY_TAG_PART_H_
+#ifndef FNCACHE_CACHE_KEY_TAG_FIELDS_H_
+#define FNCACHE_CACHE_KEY_TAG_FIELDS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +27,8 @@ bool IsSkippedByTag(uint32_t tag);
 // one another.
 //
 // Touches the skipped fields' bytes nowhere, and joins nothing of them.
-bool AppendTagPart(absl::Span<const absl::string_view> slices,
-                   std::string* part);
+bool AppendTagFields(absl::Span<const absl::string_view> slices,
+                     std::string* part);
 
 // Whether meta.tag is one that stands for what is skipped: 64 hexadecimal
 // digits, as the SHA-256 that Crossplane writes.
@@ -37,4 +37,4 @@ bool IsHexTag(absl::string_view tag);
 
 }  // namespace fncache::cache::key
 
-#endif  // FNCACHE_CACHE_KEY_TAG_PART_H_
+#endif  // FNCACHE_CACHE_KEY_TAG_FIELDS_H_

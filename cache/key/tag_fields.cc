@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cache/key/tag_part.h"
+#include "cache/key/tag_fields.h"
 
 #include <algorithm>
 #include <vector>
@@ -143,8 +143,8 @@ bool IsSkippedByTag(uint32_t tag) {
   }
 }
 
-bool AppendTagPart(absl::Span<const absl::string_view> slices,
-                   std::string* part) {
+bool AppendTagFields(absl::Span<const absl::string_view> slices,
+                     std::string* part) {
   KeepingReader in(slices, part);
   while (!in.done()) {
     const size_t start = part->size();
