@@ -29,7 +29,7 @@ constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr size_t kMostAsked = 1 << 20;
 // The most bytes that one event-loop iteration reads from a socket. Then others
 // are served.
-constexpr size_t kReadATurn = 256 << 10;
+constexpr size_t kReadPerIteration = 256 << 10;
 // A read whose frames are smaller than this is the last of its iteration. The
 // next reads are smaller, and answered streams are closed at once. Otherwise
 // requests of many connections would be in memory together and delay others.
@@ -382,8 +382,8 @@ size_t Connection::ReadSize() const {
 
 void Connection::ReadSome() {
   // A TLS record needs a buffer as large as a small read.
-  for (size_t taken = 0; taken + kSmallRead <= kReadATurn;) {
-    const size_t most = std::min(ReadSize(), kReadATurn - taken);
+  for (size_t taken = 0; taken + kSmallRead <= kReadPerIteration;) {
+    const size_t most = std::min(ReadSize(), kReadPerIteration - taken);
     const ssize_t size = socket_.Read(loop_->buffer(), most);
     if (size < 0) {
       if (errno == EAGAIN || errno == EINTR) return;
@@ -622,7 +622,7 @@ void Connection::WatchFor(uint32_t events) {
   loop_->Rewatch(fd(), events, this);
 }
 
-void Connection::OnTurnEnd() {
+void Connection::OnIterationEnd() {
   if (state_ == State::kOver) {
     delete this;
     return;

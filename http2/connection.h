@@ -165,7 +165,7 @@ class Connection final : private Loop::Watcher,
 
   void Prefetch() const override;
   void OnReady(uint32_t events) override;
-  void OnTurnEnd() override;
+  void OnIterationEnd() override;
   void OnLongWork() override;
 
   void Start();

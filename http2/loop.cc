@@ -21,7 +21,7 @@ namespace {
 
 // Limit of events in one iteration. Connections are written to when it ends,
 // and with few of them their memory is still in the CPU caches then.
-constexpr int kEventsATurn = 16;
+constexpr int kEventsPerIteration = 16;
 // The bytes of a watcher to prefetch: the size of a connection.
 constexpr size_t kWatcher = 704;
 
@@ -39,7 +39,7 @@ Loop::Loop(size_t buffer_size)
       now_(MonotonicNanos()),
       buffer_size_(buffer_size),
       buffer_(new char[buffer_size]),
-      last_turn_(now_) {
+      last_iteration_(now_) {
   epoll_event event = {};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
@@ -52,7 +52,7 @@ Loop::Loop(size_t buffer_size)
 
 Loop::~Loop() {
   // Connections that have ended go then.
-  EndTurn();
+  EndIteration();
   close(wake_);
   close(epoll_);
 }
@@ -104,7 +104,7 @@ void Loop::Unwatch(int fd, Watcher* watcher) {
   if (serving_) removed_.push_back(watcher);
 }
 
-void Loop::AtTurnEnd(Ender* ender) {
+void Loop::AtIterationEnd(Ender* ender) {
   if (ender->asked_) return;
   ender->asked_ = true;
   ender->position_ = enders_.size();
@@ -117,14 +117,14 @@ void Loop::Forget(Ender* ender) {
   enders_[ender->position_] = nullptr;
 }
 
-void Loop::EndTurn() {
+void Loop::EndIteration() {
   // Enders that are added meanwhile are called, too.
   for (size_t i = 0; i < enders_.size(); ++i) {
     Ender* const ender = enders_[i];
     if (ender == nullptr) continue;
     enders_[i] = nullptr;
     ender->asked_ = false;
-    ender->OnTurnEnd();
+    ender->OnIterationEnd();
   }
   enders_.clear();
 }
@@ -190,7 +190,7 @@ void Loop::BlockSigpipe() {
 void Loop::Run() {
   quit_ = false;
   BlockSigpipe();
-  std::array<epoll_event, kEventsATurn> events;
+  std::array<epoll_event, kEventsPerIteration> events;
   bool look = true;  // for events, without waiting for them
   while (!quit_) {
     const int count =
@@ -198,14 +198,14 @@ void Loop::Run() {
     Serve(count, events.data());
     // Tasks that came meanwhile have set the eventfd.
     look = idle_ != nullptr && idle_();
-    if (look) EndTurn();
+    if (look) EndIteration();
   }
 }
 
 void Loop::RunOnce(int64_t until) {
   if (!sigpipe_blocked_) BlockSigpipe();
-  if (!enders_.empty()) EndTurn();
-  std::array<epoll_event, kEventsATurn> events;
+  if (!enders_.empty()) EndIteration();
+  std::array<epoll_event, kEventsPerIteration> events;
   if (!timers_.empty()) until = std::min(until, timers_.begin()->first.first);
   if (!queue_.empty()) until = 0;
   const int64_t wait = std::max<int64_t>(until - MonotonicNanos(), 0);
@@ -231,7 +231,7 @@ Loop::Watcher* Loop::WatcherOf(const epoll_event& event) const {
 
 void Loop::Serve(int count, const epoll_event* events) {
   now_ = MonotonicNanos();
-  last_turn_.store(now_, std::memory_order_relaxed);
+  last_iteration_.store(now_, std::memory_order_relaxed);
   serving_ = true;
   // The memory of many sockets is in no CPU cache. So the next watcher is
   // prefetched while one is served.
@@ -253,7 +253,7 @@ void Loop::Serve(int count, const epoll_event* events) {
   RunPosted();
   RunTimers();
   RunLongWork();
-  EndTurn();
+  EndIteration();
 }
 
 }  // namespace fncache::http2

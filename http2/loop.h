@@ -6,9 +6,9 @@
 // ready sockets, the posted tasks and the due timers. Then it calls every
 // Ender, such as a connection that writes its gathered output.
 //
-// Thread-safety: Post and last_turn may be called from any thread. All other
-// functions are called on the thread in Run or RunOnce, or while no thread is
-// in them.
+// Thread-safety: Post and last_iteration may be called from any thread. All
+// other functions are called on the thread in Run or RunOnce, or while no
+// thread is in them.
 #ifndef FNCACHE_HTTP2_LOOP_H_
 #define FNCACHE_HTTP2_LOOP_H_
 
@@ -49,7 +49,7 @@ class Loop {
   // Is called when the iteration ends.
   class Ender {
    public:
-    virtual void OnTurnEnd() = 0;
+    virtual void OnIterationEnd() = 0;
 
    protected:
     ~Ender() = default;
@@ -107,10 +107,10 @@ class Loop {
   void Rewatch(int fd, uint32_t events, Watcher* watcher);
   void Unwatch(int fd, Watcher* watcher);
 
-  // OnTurnEnd is called once, when this iteration ends. Between iterations:
-  // when the next one ends. Forget cancels that, and must be called before
-  // `ender` is destroyed.
-  void AtTurnEnd(Ender* ender);
+  // OnIterationEnd is called once, when this iteration ends. Between
+  // iterations: when the next one ends. Forget cancels that, and must be called
+  // before `ender` is destroyed.
+  void AtIterationEnd(Ender* ender);
   void Forget(Ender* ender);
 
   // `idle` (may be null) is called at the end of iterations, before the loop
@@ -119,8 +119,8 @@ class Loop {
   void SetIdle(Idle idle) { idle_ = std::move(idle); }
 
   // When the last iteration ended, in nanoseconds of the monotonic clock.
-  int64_t last_turn() const {
-    return last_turn_.load(std::memory_order_relaxed);
+  int64_t last_iteration() const {
+    return last_iteration_.load(std::memory_order_relaxed);
   }
   // The monotonic clock when this iteration began.
   int64_t now() const { return now_; }
@@ -149,7 +149,7 @@ class Loop {
   bool RunPosted();
   void RunTimers();
   void RunLongWork();
-  void EndTurn();
+  void EndIteration();
   // Milliseconds that epoll may wait; -1 = for ever.
   int WaitFor() const;
 
@@ -169,7 +169,7 @@ class Loop {
   // served.
   std::vector<Watcher*> removed_;
   bool serving_ = false;
-  std::atomic<int64_t> last_turn_;
+  std::atomic<int64_t> last_iteration_;
 
   std::mutex mutex_;
   std::vector<absl::AnyInvocable<void()>> posted_;  // under mutex_

@@ -32,7 +32,7 @@ namespace {
 
 constexpr int kBacklog = 1024;
 // Connections accepted at a time, so that others are served between them.
-constexpr int kAcceptsATurn = 64;
+constexpr int kAcceptsPerIteration = 64;
 constexpr absl::Duration kAcceptAgain = absl::Milliseconds(100);
 // The file descriptors that are reserved for others than callers: a sixteenth
 // of the process's limit, within these bounds.
@@ -275,7 +275,7 @@ class Server::Acceptor final : public Loop::Watcher {
     again_.reset();
   }
   void OnReady(uint32_t /*events*/) override {
-    for (int i = 0; i < kAcceptsATurn; ++i) {
+    for (int i = 0; i < kAcceptsPerIteration; ++i) {
       if (!server_->options_.uses_reserve && OnlyReserveIsLeft(server_->fd_)) {
         // Only the first is known to be there; what waits calls again.
         return i == 0 ? Delay(EMFILE) : void();

@@ -28,7 +28,7 @@ struct StreamHost {
         ender(ender),
         low_water(low_water) {}
   // Requests writing, or the end, when this iteration ends.
-  void Touch() { loop->AtTurnEnd(ender); }
+  void Touch() { loop->AtIterationEnd(ender); }
 
   Connection* const connection;
   Loop* const loop;

@@ -184,7 +184,7 @@ class ForwardedCall final : public transport::CallTap,
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
 
-  void OnTurnEnd() override;
+  void OnIterationEnd() override;
   void CancelActivity() override { GiveUpFunction(http2::kCancel); }
 
   void OnConnected(http2::Connection& connection) override;
@@ -204,7 +204,7 @@ class ForwardedCall final : public transport::CallTap,
   // Counts them, and ends the call if calls keep too much.
   void Weigh();
   // Call it after the bytes that arrived were sent on.
-  void WeighSoon() { worker_->loop()->AtTurnEnd(this); }
+  void WeighSoon() { worker_->loop()->AtIterationEnd(this); }
   void Look();
   void OnDeadline();
   // Ends the call at the caller with a status of fncache's own.
@@ -438,7 +438,7 @@ void ForwardedCall::OnClosed(http2::Stream& /*stream*/,
     resent_ = true;
     again_ = true;
     // Not from here: the connection calls this while it changes its state.
-    return worker_->loop()->AtTurnEnd(this);
+    return worker_->loop()->AtIterationEnd(this);
   }
   http2::Stream& caller = call_->stream();
   const grpc::Status status = transport::StatusOfEnd(end, resent_);
@@ -511,10 +511,10 @@ void ForwardedCall::GiveUpFunction(uint32_t code) {
 
 void ForwardedCall::EndSoon() {
   over_ = true;
-  worker_->loop()->AtTurnEnd(this);
+  worker_->loop()->AtIterationEnd(this);
 }
 
-void ForwardedCall::OnTurnEnd() {
+void ForwardedCall::OnIterationEnd() {
   if (over_) {
     const std::shared_ptr<ForwardedCall> self = std::move(self_);
     StopConnecting();

@@ -68,7 +68,7 @@ struct CallLimits {
 };
 // Bytes of compressed requests that a worker decompresses in one event-loop
 // iteration. Beyond it, the rest waits for the next one.
-constexpr size_t kUnpackedATurn = 512 << 10;
+constexpr size_t kUnpackedPerIteration = 512 << 10;
 // A connection is not read while more than this many of its bytes wait for
 // decompression.
 constexpr size_t kMostToUnpack = 4 << 20;
@@ -178,7 +178,7 @@ class IncomingCall final : public Activity,
   void OnPeerEnd(http2::Stream& stream) override;
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
-  void OnTurnEnd() override;
+  void OnIterationEnd() override;
   void OnRoom(Inflight::Share share) override;
 
   bool reading() const { return std::holds_alternative<ReadDone>(waiter_); }

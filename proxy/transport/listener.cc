@@ -25,7 +25,7 @@ class Listener::Place final : public http2::Server::Handler {
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
       : worker_(worker),
         room_(options.inflight, worker),
-        unpacking_(worker, kUnpackedATurn, kMostToUnpack,
+        unpacking_(worker, kUnpackedPerIteration, kMostToUnpack,
                    [handler](http2::Connection* connection, bool much) {
                      if (much) handler->OnHeldUp();
                      connection->SetReading(!much);

@@ -17,7 +17,7 @@ constexpr int64_t kWaitsLong = 500'000'000;
 
 // Grants in one event-loop iteration. Each grant scans all waiting requests,
 // and other work of the worker must run in between.
-constexpr int kGrantsATurn = 32;
+constexpr int kGrantsPerIteration = 32;
 
 // After a request that was larger than the usual window, and was granted, new
 // streams of its connection begin with the large window. So the next requests
@@ -123,7 +123,7 @@ ReadRoom::Reader* ReadRoom::Next() const {
 void ReadRoom::Look() {
   absl::Duration again = absl::ZeroDuration();
   const int64_t now = worker_->loop()->now();
-  for (int i = 0; i < kGrantsATurn && !waiting_.empty(); ++i) {
+  for (int i = 0; i < kGrantsPerIteration && !waiting_.empty(); ++i) {
     Reader* next = Next();
     Inflight::Share share = Inflight::Share::kReading;
     if (next == nullptr) {

@@ -14,7 +14,7 @@ void Steps::Add(Task* task, size_t bytes, http2::Connection* connection) {
   line.bytes += bytes;
   Weigh(line, connection);
   const bool alone = order_.size() == 1 && line.places.size() == 1;
-  if (alone && !does_ && done_ < a_turn_) DoNext();
+  if (alone && !does_ && done_ < per_iteration_) DoNext();
   ArmTimer();
 }
 
@@ -56,7 +56,7 @@ void Steps::DoNext() {
   if (!step.more) Forget(task, connection);
   // The step may have removed other tasks, or those of this connection.
   if (order_.empty() || order_.front() != connection) return;
-  if (of_front_ < a_turn_) return;
+  if (of_front_ < per_iteration_) return;
   of_front_ = 0;
   order_.pop_front();
   order_.push_back(connection);
@@ -67,7 +67,7 @@ void Steps::ArmTimer() {
   timer_ = worker_->After(absl::ZeroDuration(), [this] {
     timer_.reset();
     done_ = 0;
-    while (!order_.empty() && done_ < a_turn_) DoNext();
+    while (!order_.empty() && done_ < per_iteration_) DoNext();
     if (!order_.empty()) ArmTimer();
   });
 }

@@ -26,7 +26,7 @@ class Steps {
   class Task {
    public:
     struct Step {
-      size_t done;  // the amount of work, in the unit of `a_turn`
+      size_t done;  // the amount of work, in the unit of `per_iteration`
       bool more;    // there is more to do
     };
     // Does one step. The task may be gone when this returns, unless there is
@@ -40,13 +40,13 @@ class Steps {
   // Called when a connection's line becomes long (true), or short again.
   using OnLong = absl::AnyInvocable<void(http2::Connection*, bool)>;
 
-  // Once the steps of an event-loop iteration have done `a_turn`, other tasks
-  // wait for the next iteration. An iteration does at most twice that: once as
-  // calls arrive, once for tasks that wait. A line becomes long when tasks of
-  // more than `a_line` bytes wait, and short again at half of that.
-  Steps(Worker* worker, size_t a_turn, size_t a_line, OnLong on_long)
+  // Once the steps of an event-loop iteration have done `per_iteration`, other
+  // tasks wait for the next iteration. An iteration does at most twice that:
+  // once as calls arrive, once for tasks that wait. A line becomes long when
+  // tasks of more than `a_line` bytes wait, and short again at half of that.
+  Steps(Worker* worker, size_t per_iteration, size_t a_line, OnLong on_long)
       : worker_(worker),
-        a_turn_(a_turn),
+        per_iteration_(per_iteration),
         a_line_(a_line),
         on_long_(std::move(on_long)) {}
   Steps(const Steps&) = delete;
@@ -76,7 +76,7 @@ class Steps {
   void ArmTimer();
 
   Worker* const worker_;
-  const size_t a_turn_;
+  const size_t per_iteration_;
   const size_t a_line_;
   OnLong on_long_;
   size_t done_ = 0;      // in this event-loop iteration

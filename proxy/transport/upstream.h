@@ -218,7 +218,7 @@ class UnaryCall final : public Activity,
   void OnTrailers(http2::Stream& stream) override;
   void OnPeerEnd(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
-  void OnTurnEnd() override;
+  void OnIterationEnd() override;
   void OnAdmitted() override;
 
   // Fails the call if its headers or trailers are too large, or do not fit into

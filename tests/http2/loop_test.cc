@@ -26,8 +26,8 @@ int64_t Now() {
 constexpr int64_t kMilli = 1'000'000;
 constexpr int64_t kMinute = 60'000 * kMilli;
 
-struct TurnEnd final : Loop::Ender {
-  void OnTurnEnd() override { ++ends; }
+struct IterationEnd final : Loop::Ender {
+  void OnIterationEnd() override { ++ends; }
   int ends = 0;
 };
 
@@ -57,13 +57,13 @@ TEST(LoopTest, ATurnByItselfServesWhatIsDue) {
 
 TEST(LoopTest, WhatWasBegunBetweenTurnsEndsBeforeTheWait) {
   Loop loop;
-  TurnEnd turn_end;
-  loop.AtTurnEnd(&turn_end);
+  IterationEnd iteration_end;
+  loop.AtIterationEnd(&iteration_end);
   int ends_at_post = 0;
-  loop.Post([&] { ends_at_post = turn_end.ends; });
+  loop.Post([&] { ends_at_post = iteration_end.ends; });
   loop.RunOnce(Now() + kMinute);
   EXPECT_EQ(ends_at_post, 1);
-  EXPECT_EQ(turn_end.ends, 1);
+  EXPECT_EQ(iteration_end.ends, 1);
 }
 
 // One end of a pair of sockets, at which something can be read.
