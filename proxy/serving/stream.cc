@@ -93,10 +93,10 @@ class Way {
 
  private:
   bool MayGrow() const {
-    using Share = transport::Inflight::Share;
+    using Quota = transport::Inflight::Quota;
     return inflight_ == nullptr ||
-           inflight_->HasRoom(Share::kRelayed,
-                              inflight_->limit(Share::kRelayed) / 2 + window_);
+           inflight_->HasRoom(Quota::kRelayed,
+                              inflight_->limit(Quota::kRelayed) / 2 + window_);
   }
 
   const transport::Inflight* const inflight_;
@@ -252,7 +252,7 @@ ForwardedCall::~ForwardedCall() {
   if (maybe_unary_timer_.has_value()) worker_->Cancel(*maybe_unary_timer_);
   if (look_timer_.has_value()) worker_->Cancel(*look_timer_);
   if (inflight_ != nullptr) {
-    inflight_->Yield(transport::Inflight::Share::kRelayed, this);
+    inflight_->Yield(transport::Inflight::Quota::kRelayed, this);
   }
   worker_->Leave(this);
 }

@@ -179,7 +179,7 @@ class IncomingCall final : public Activity,
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
   void OnIterationEnd() override;
-  void OnRoom(Inflight::Share share) override;
+  void OnRoom(Inflight::Quota quota) override;
 
   bool reading() const { return std::holds_alternative<ReadDone>(waiter_); }
   CallTap* tap() const {

@@ -14,11 +14,11 @@ constexpr size_t kTimesWhatIsLeft = 4;
 
 // A connection whose requests use at most 1/256 of the budget may use 1/8 of
 // the budget in addition. Connections that use more cannot take that.
-constexpr size_t kLittlePart = 256;
-constexpr size_t kSparedPart = 8;
+constexpr size_t kLittleDivisor = 256;
+constexpr size_t kSparedDivisor = 8;
 
 // A request of ordinary size has at most 1/64 of the budget.
-constexpr size_t kOrdinaryPart = 64;
+constexpr size_t kOrdinaryDivisor = 64;
 
 const int64_t kStuckNanos = absl::ToInt64Nanoseconds(Inflight::kStuck);
 
@@ -37,20 +37,20 @@ struct Inflight::Waiter::Ticket {
 Inflight::Inflight(size_t bound, int workers)
     : bound_(bound), lines_(static_cast<size_t>(workers)) {}
 
-void Inflight::Add(Share share, Worker* worker, size_t bytes) {
+void Inflight::Add(Quota quota, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
-                                   .bytes[static_cast<size_t>(share)];
+                                   .bytes[static_cast<size_t>(quota)];
   // Another thread may add here: AdmitWaiting runs on any worker.
   count.fetch_add(bytes, std::memory_order_relaxed);
 }
 
-void Inflight::Remove(Share share, Worker* worker, size_t bytes) {
+void Inflight::Remove(Quota quota, Worker* worker, size_t bytes) {
   std::atomic<size_t>& count = lines_[static_cast<size_t>(worker->index())]
-                                   .bytes[static_cast<size_t>(share)];
+                                   .bytes[static_cast<size_t>(quota)];
   // seq_cst: if a miss queues up at the same time, this thread or that one sees
   // the other's change.
   count.fetch_sub(bytes, std::memory_order_seq_cst);
-  const bool lets_run = share == Share::kRunning || share == Share::kRelayed;
+  const bool lets_run = quota == Quota::kRunning || quota == Quota::kRelayed;
   if (lets_run && queued_.load(std::memory_order_seq_cst) > 0) AdmitWaiting();
 }
 
@@ -59,36 +59,36 @@ void Inflight::SetBound(size_t bound) {
   AdmitWaiting();
 }
 
-size_t Inflight::Sum(Share share) const {
+size_t Inflight::Sum(Quota quota) const {
   size_t sum = 0;
   for (const Line& line : lines_) {
     sum +=
-        line.bytes[static_cast<size_t>(share)].load(std::memory_order_seq_cst);
+        line.bytes[static_cast<size_t>(quota)].load(std::memory_order_seq_cst);
   }
   // Lines are read one after the other. Bytes that were added to one and taken
   // off another may make the sum negative.
   return sum > SIZE_MAX / 2 ? 0 : sum;
 }
 
-size_t Inflight::limit(Share share) const {
-  if (share == Share::kArriving) return bound_;
-  if (share == Share::kBeyond) return bound_ / 2;
-  if (share != Share::kRunning) return bound_ / 8;
-  return bound_ - bound_ / 4 - std::min(Sum(Share::kRelayed), bound_ / 4);
+size_t Inflight::limit(Quota quota) const {
+  if (quota == Quota::kArriving) return bound_;
+  if (quota == Quota::kBeyond) return bound_ / 2;
+  if (quota != Quota::kRunning) return bound_ / 8;
+  return bound_ - bound_ / 4 - std::min(Sum(Quota::kRelayed), bound_ / 4);
 }
 
-bool Inflight::HasRoom(Share share, size_t more) const {
-  return Sum(share) + more <= limit(share);
+bool Inflight::HasRoom(Quota quota, size_t more) const {
+  return Sum(quota) + more <= limit(quota);
 }
 
 size_t Inflight::RoomToRead() const {
-  const size_t limit = this->limit(Share::kReading);
-  return limit - std::min(Sum(Share::kReading), limit);
+  const size_t limit = this->limit(Quota::kReading);
+  return limit - std::min(Sum(Quota::kReading), limit);
 }
 
 bool Inflight::LeavesRoom(size_t held) const {
-  size_t limit = this->limit(Share::kArriving);
-  if (held <= limit / kLittlePart) limit += limit / kSparedPart;
+  size_t limit = this->limit(Quota::kArriving);
+  if (held <= limit / kLittleDivisor) limit += limit / kSparedDivisor;
   const size_t left = limit - std::min(Coming() + calls(), limit);
   return held <= kTimesWhatIsLeft * left;
 }
@@ -96,11 +96,11 @@ bool Inflight::LeavesRoom(size_t held) const {
 bool Inflight::readers_wait() const {
   return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
          waiting() >= bound() / 8 ||
-         !HasRoom(Share::kReading, Sum(Share::kArriving));
+         !HasRoom(Quota::kReading, Sum(Quota::kArriving));
 }
 
 bool Inflight::RefuseRelayed(size_t bytes) {
-  if (HasRoom(Share::kRelayed, bytes) || Sum(Share::kRelayed) == 0) {
+  if (HasRoom(Quota::kRelayed, bytes) || Sum(Quota::kRelayed) == 0) {
     return false;
   }
   CountRefused();
@@ -108,39 +108,39 @@ bool Inflight::RefuseRelayed(size_t bytes) {
 }
 
 bool Inflight::EndRelayed(const void* who) {
-  if (Sum(Share::kRelayed) <= 2 * limit(Share::kRelayed) ||
-      GoBeyond(Share::kRelayed, who)) {
+  if (Sum(Quota::kRelayed) <= 2 * limit(Quota::kRelayed) ||
+      GoBeyond(Quota::kRelayed, who)) {
     return false;
   }
   CountRefused();
   return true;
 }
 
-bool Inflight::GoBeyond(Share share, const void* who) {
+bool Inflight::GoBeyond(Quota quota, const void* who) {
   const void* nobody = nullptr;
-  return beyond_[static_cast<size_t>(share)].compare_exchange_strong(
+  return beyond_[static_cast<size_t>(quota)].compare_exchange_strong(
              nobody, who, std::memory_order_relaxed) ||
          nobody == who;
 }
 
 bool Inflight::ReadBeyond(const void* who, size_t bytes) {
-  if (!GoBeyond(Share::kBeyond, who)) return false;
-  const size_t held = Sum(Share::kBeyond);
-  if (held == 0 || held + bytes <= limit(Share::kBeyond)) return true;
+  if (!GoBeyond(Quota::kBeyond, who)) return false;
+  const size_t held = Sum(Quota::kBeyond);
+  if (held == 0 || held + bytes <= limit(Quota::kBeyond)) return true;
   const int64_t now = ReadClock(CLOCK_MONOTONIC);
-  if (bytes <= bound() / kOrdinaryPart &&
+  if (bytes <= bound() / kOrdinaryDivisor &&
       now - beyond_half_.load(std::memory_order_relaxed) >= kStuckNanos) {
     // No race: GoBeyond lets in one at a time.
     beyond_half_.store(now, std::memory_order_relaxed);
     return true;
   }
-  Yield(Share::kBeyond, who);
+  Yield(Quota::kBeyond, who);
   return false;
 }
 
-void Inflight::Yield(Share share, const void* who) {
+void Inflight::Yield(Quota quota, const void* who) {
   const void* expected = who;
-  beyond_[static_cast<size_t>(share)].compare_exchange_strong(
+  beyond_[static_cast<size_t>(quota)].compare_exchange_strong(
       expected, nullptr, std::memory_order_relaxed);
 }
 
@@ -161,15 +161,15 @@ bool Inflight::IsFull(size_t bytes) const {
 }
 
 bool Inflight::MayRun(size_t bytes) const {
-  const size_t running = Sum(Share::kRunning);
-  return running == 0 || running + bytes <= limit(Share::kRunning);
+  const size_t running = Sum(Quota::kRunning);
+  return running == 0 || running + bytes <= limit(Quota::kRunning);
 }
 
 Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
                                     size_t bytes) {
   // First come, first served: a new miss does not overtake the queue.
   if (queued_.load(std::memory_order_relaxed) == 0 && MayRun(bytes)) {
-    Add(Share::kRunning, worker, bytes);
+    Add(Quota::kRunning, worker, bytes);
     return Admission::kAdmitted;
   }
   MutexLock lock(&mutex_);
@@ -189,7 +189,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
     queue_.pop_front();
     queued_.fetch_sub(1, std::memory_order_relaxed);
     waiter->ticket_ = nullptr;
-    Add(Share::kRunning, worker, bytes);
+    Add(Quota::kRunning, worker, bytes);
     return Admission::kAdmitted;
   }
   if (!counted) return Admission::kWaitsInPlace;
@@ -243,7 +243,7 @@ void Inflight::AdmitWaiting() {
     queue_.pop_front();
     moved_ = ReadClock(CLOCK_MONOTONIC);
     Dequeue(*ticket);
-    Add(Share::kRunning, ticket->worker, ticket->bytes);
+    Add(Quota::kRunning, ticket->worker, ticket->bytes);
     ticket->admitted = true;
     ticket->worker->Post([this, ticket] {
       Waiter* waiter = nullptr;

@@ -44,7 +44,7 @@ class Inflight {
  public:
   // kBeyond: requests that exceed the quota for reading. kCalls: memory of the
   // calls themselves, if a connection has many.
-  enum class Share { kArriving, kReading, kBeyond, kRunning, kRelayed, kCalls };
+  enum class Quota { kArriving, kReading, kBeyond, kRunning, kRelayed, kCalls };
 
   // A miss that waits for memory to run.
   class Waiter {
@@ -71,11 +71,11 @@ class Inflight {
   Inflight& operator=(const Inflight&) = delete;
 
   // Charges bytes to a quota, or takes them off. On `worker`'s thread.
-  void Add(Share share, Worker* worker, size_t bytes);
-  void Remove(Share share, Worker* worker, size_t bytes);
+  void Add(Quota quota, Worker* worker, size_t bytes);
+  void Remove(Quota quota, Worker* worker, size_t bytes);
 
   // True if the quota has `more` free bytes: kReading, kRunning, kRelayed.
-  bool HasRoom(Share share, size_t more) const;
+  bool HasRoom(Quota quota, size_t more) const;
   // Free bytes of the quota for reading.
   size_t RoomToRead() const;
   // True if a connection whose requests use `held` arriving bytes leaves
@@ -101,15 +101,15 @@ class Inflight {
   bool readers_wait() const;
   // True if `who` is from now on the one call that may exceed the quota, until
   // Yield.
-  bool GoBeyond(Share share, const void* who);
+  bool GoBeyond(Quota quota, const void* who);
   // The same for a request of `bytes`. Earlier requests that exceeded the
   // quota, and are looked up or wait for their answer, may use half of the
   // budget. Beyond that, one request of ordinary size is let in every kStuck.
   bool ReadBeyond(const void* who, size_t bytes);
-  void Yield(Share share, const void* who);
+  void Yield(Quota quota, const void* who);
   // True if kBeyond has `bytes` free. Any thread.
   bool HasRoomBeyond(size_t bytes) const {
-    return Sum(Share::kBeyond) + bytes <= limit(Share::kBeyond);
+    return Sum(Quota::kBeyond) + bytes <= limit(Quota::kBeyond);
   }
 
   // True if `bytes` fit into the quota for running. The first running call
@@ -172,24 +172,24 @@ class Inflight {
   void SetBound(size_t bound);
 
   size_t bound() const { return bound_.load(std::memory_order_relaxed); }
-  size_t limit(Share share) const;
+  size_t limit(Quota quota) const;
   // Bytes of requests: arriving, reading and beyond.
-  size_t reading() const { return Coming() + Sum(Share::kBeyond); }
+  size_t reading() const { return Coming() + Sum(Quota::kBeyond); }
   // Bytes of running calls, and kCalls.
-  size_t running() const { return Sum(Share::kRunning) + calls(); }
-  size_t calls() const { return Sum(Share::kCalls); }
-  size_t relayed() const { return Sum(Share::kRelayed); }
+  size_t running() const { return Sum(Quota::kRunning) + calls(); }
+  size_t calls() const { return Sum(Quota::kCalls); }
+  size_t relayed() const { return Sum(Quota::kRelayed); }
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
-  static constexpr size_t kShares = 6;
+  static constexpr size_t kQuotas = 6;
   struct alignas(64) Line {
-    std::atomic<size_t> bytes[kShares] = {};
+    std::atomic<size_t> bytes[kQuotas] = {};
   };
-  size_t Sum(Share share) const;
+  size_t Sum(Quota quota) const;
   // Bytes that arrive or are read.
-  size_t Coming() const { return Sum(Share::kArriving) + Sum(Share::kReading); }
+  size_t Coming() const { return Sum(Quota::kArriving) + Sum(Quota::kReading); }
   void Dequeue(const Waiter::Ticket& ticket)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket)
@@ -201,7 +201,7 @@ class Inflight {
 
   std::atomic<size_t> bound_;
   std::vector<Line> lines_;
-  std::atomic<const void*> beyond_[kShares] = {};
+  std::atomic<const void*> beyond_[kQuotas] = {};
   // When a request last exceeded the half of the budget that kBeyond has;
   // nanoseconds of the monotonic clock.
   std::atomic<int64_t> beyond_half_{INT64_MIN / 2};
@@ -221,8 +221,8 @@ class Inflight {
 class Held {
  public:
   // `inflight` may be null: then nothing is counted.
-  Held(Inflight* inflight, Inflight::Share share, Worker* worker)
-      : inflight_(inflight), share_(share), worker_(worker) {}
+  Held(Inflight* inflight, Inflight::Quota quota, Worker* worker)
+      : inflight_(inflight), quota_(quota), worker_(worker) {}
   ~Held() { Set(0); }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
@@ -230,28 +230,28 @@ class Held {
   void Set(size_t bytes) {
     if (inflight_ == nullptr || bytes == bytes_) return;
     if (bytes > bytes_) {
-      inflight_->Add(share_, worker_, bytes - bytes_);
+      inflight_->Add(quota_, worker_, bytes - bytes_);
     } else {
-      inflight_->Remove(share_, worker_, bytes_ - bytes);
+      inflight_->Remove(quota_, worker_, bytes_ - bytes);
     }
     bytes_ = bytes;
   }
   // Adds bytes that are counted already.
   void Adopt(size_t bytes) { bytes_ += bytes; }
   // Moves the bytes to another quota.
-  void Move(Inflight::Share share) {
-    if (share == share_) return;
+  void Move(Inflight::Quota quota) {
+    if (quota == quota_) return;
     const size_t bytes = bytes_;
     Set(0);
-    share_ = share;
+    quota_ = quota;
     Set(bytes);
   }
   size_t bytes() const { return bytes_; }
-  Inflight::Share share() const { return share_; }
+  Inflight::Quota quota() const { return quota_; }
 
  private:
   Inflight* const inflight_;
-  Inflight::Share share_;
+  Inflight::Quota quota_;
   Worker* const worker_;
   size_t bytes_ = 0;
 };

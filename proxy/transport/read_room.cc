@@ -56,7 +56,7 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
   reader->bytes_ = bytes;
   // No overtaking: waiting requests did not fit at the last look.
   if (inflight_ == nullptr || Fits(*reader, bytes, inflight_->RoomToRead())) {
-    return Grant(reader, Inflight::Share::kReading);
+    return Grant(reader, Inflight::Quota::kReading);
   }
   reader->state_ = Reader::State::kWaits;
   reader->since_ = worker_->loop()->now();
@@ -75,10 +75,10 @@ bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
   return true;
 }
 
-void ReadRoom::Grant(Reader* reader, Inflight::Share share) {
+void ReadRoom::Grant(Reader* reader, Inflight::Quota quota) {
   reader->state_ = Reader::State::kComes;
-  if (share == Inflight::Share::kReading) Have(reader, reader->bytes_);
-  reader->OnRoom(share);
+  if (quota == Inflight::Quota::kReading) Have(reader, reader->bytes_);
+  reader->OnRoom(quota);
 }
 
 void ReadRoom::StopWaiting(Reader* reader) {
@@ -91,7 +91,7 @@ void ReadRoom::Complete(Reader* reader) {
   if (reader->state_ == Reader::State::kWaits) StopWaiting(reader);
   reader->state_ = Reader::State::kNone;
   if (inflight_ != nullptr) {
-    inflight_->Yield(Inflight::Share::kBeyond, reader);
+    inflight_->Yield(Inflight::Quota::kBeyond, reader);
   }
   if (!waiting_.empty()) LookIn(absl::ZeroDuration());
 }
@@ -103,7 +103,7 @@ void ReadRoom::Forget(Reader* reader) {
 }
 
 ReadRoom::Reader* ReadRoom::Next() const {
-  const size_t part = inflight_->limit(Inflight::Share::kReading) / 4;
+  const size_t part = inflight_->limit(Inflight::Quota::kReading) / 4;
   const size_t room = inflight_->RoomToRead();
   Reader* smallest = nullptr;
   bool smallest_over = false;
@@ -125,11 +125,11 @@ void ReadRoom::Look() {
   const int64_t now = worker_->loop()->now();
   for (int i = 0; i < kGrantsPerIteration && !waiting_.empty(); ++i) {
     Reader* next = Next();
-    Inflight::Share share = Inflight::Share::kReading;
+    Inflight::Quota quota = Inflight::Quota::kReading;
     if (next == nullptr) {
       // No request fits. One that exceeds the quota keeps reading moving.
       next = waiting_.front();
-      share = Inflight::Share::kBeyond;
+      quota = Inflight::Quota::kBeyond;
       const bool long_enough = now - next->since_ >= kWaitsLong &&
                                inflight_->HasRoomBeyond(next->bytes_);
       if (!long_enough && !inflight_->ReadBeyond(next, next->bytes_)) {
@@ -138,7 +138,7 @@ void ReadRoom::Look() {
       }
     }
     StopWaiting(next);
-    Grant(next, share);
+    Grant(next, quota);
   }
   if (!waiting_.empty()) LookIn(again);
 }
@@ -160,7 +160,7 @@ void ReadRoom::GrowWindow(http2::Connection& connection) const {
   if (connection.streams() > kFewStreams) return;
   if (inflight_ == nullptr ||
       (!inflight_->readers_wait() &&
-       inflight_->HasRoom(Inflight::Share::kReading,
+       inflight_->HasRoom(Inflight::Quota::kReading,
                           kLargeWindows * kLargeWindow))) {
     connection.SetStreamWindow(kLargeWindow);
   }

@@ -26,8 +26,8 @@ class ReadRoom {
   // A request that is, or becomes, larger than its first window.
   class Reader {
    public:
-    // The remainder may arrive. The whole request is to be counted as `share`.
-    virtual void OnRoom(Inflight::Share share) = 0;
+    // The remainder may arrive. The whole request is to be counted as `quota`.
+    virtual void OnRoom(Inflight::Quota quota) = 0;
 
    protected:
     ~Reader() = default;
@@ -81,7 +81,7 @@ class ReadRoom {
 
  private:
   void StopWaiting(Reader* reader);
-  void Grant(Reader* reader, Inflight::Share share);
+  void Grant(Reader* reader, Inflight::Quota quota);
   // The smallest waiting request that fits, preferring connections below their
   // quota. Null if none fits.
   Reader* Next() const;

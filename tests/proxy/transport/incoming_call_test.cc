@@ -90,7 +90,7 @@ class IncomingCallTest : public ::testing::Test {
   TestListener listener_{&handler_, 2, nullptr, &inflight_};
   // Counts for others.
   const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(2);
-  Held others_{&inflight_, Inflight::Share::kReading, worker_.get()};
+  Held others_{&inflight_, Inflight::Quota::kReading, worker_.get()};
 };
 
 // This includes small requests, which never asked for capacity.
@@ -255,7 +255,7 @@ class LargeRequestTest : public IncomingCallTest {
     partial_ =
         std::make_unique<PartialCaller>(listener_.port(), uint32_t{kSize});
     ASSERT_TRUE(Eventually([&] { return inflight_.reading() == held_; }));
-    beyond_.Set(inflight_.limit(Inflight::Share::kBeyond));
+    beyond_.Set(inflight_.limit(Inflight::Quota::kBeyond));
     held_ += beyond_.bytes();
   }
   void GiveRoomBack() {
@@ -285,7 +285,7 @@ class LargeRequestTest : public IncomingCallTest {
 
   const std::shared_ptr<grpc::Channel> channel_ = Connect(listener_.address());
   std::unique_ptr<PartialCaller> partial_;
-  Held beyond_{&inflight_, Inflight::Share::kBeyond, worker_.get()};
+  Held beyond_{&inflight_, Inflight::Quota::kBeyond, worker_.get()};
   size_t held_ = 0;
 };
 
@@ -448,8 +448,8 @@ class MissThatWaits final : public Inflight::Waiter {
  public:
   explicit MissThatWaits(Inflight* inflight)
       : inflight_(*inflight),
-        others_(inflight, Inflight::Share::kRunning, worker_.get()) {
-    others_.Set(inflight_.limit(Inflight::Share::kRunning));
+        others_(inflight, Inflight::Quota::kRunning, worker_.get()) {
+    others_.Set(inflight_.limit(Inflight::Quota::kRunning));
     EXPECT_EQ(inflight_.Admit(this, worker_.get(), 1000),
               Inflight::Admission::kWaits);
   }
@@ -499,7 +499,7 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   // Which leaves others so little that they are ended after a while.
   ASSERT_TRUE(inflight.LeavesLittle());
   const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
-  Held others(&inflight, Inflight::Share::kCalls, worker.get());
+  Held others(&inflight, Inflight::Quota::kCalls, worker.get());
   others.Set(inflight.bound());
   EXPECT_TRUE(
       Eventually([&] { return handler.given_up == handler.answered - 8; }));

@@ -14,7 +14,7 @@
 namespace fncache::proxy::transport {
 namespace {
 
-using Share = Inflight::Share;
+using Quota = Inflight::Quota;
 using Admission = Inflight::Admission;
 
 struct Waiting : Inflight::Waiter {
@@ -37,33 +37,33 @@ class InflightTest : public ::testing::Test {
 };
 
 TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
-  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
-  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 101));
-  Held first(&inflight_, Share::kReading, worker(0));
-  Held second(&inflight_, Share::kReading, worker(1));
+  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
+  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 101));
+  Held first(&inflight_, Quota::kReading, worker(0));
+  Held second(&inflight_, Quota::kReading, worker(1));
   first.Set(60);
   second.Set(30);
   EXPECT_EQ(inflight_.reading(), 90u);
-  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 10));
-  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 11));
-  EXPECT_TRUE(inflight_.HasRoom(Share::kRunning, 600));
+  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 10));
+  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 11));
+  EXPECT_TRUE(inflight_.HasRoom(Quota::kRunning, 600));
   second.Set(5);
   EXPECT_EQ(inflight_.reading(), 65u);
 }
 
 TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
-  Held first(&inflight_, Share::kArriving, worker(0));
+  Held first(&inflight_, Quota::kArriving, worker(0));
   first.Set(640);
   EXPECT_TRUE(inflight_.LeavesRoom(640));
   first.Set(641);
   EXPECT_FALSE(inflight_.LeavesRoom(641));
   // Another has four fifths of what is left, and so has a third.
-  Held second(&inflight_, Share::kArriving, worker(1));
+  Held second(&inflight_, Quota::kArriving, worker(1));
   second.Set(127);
   EXPECT_TRUE(inflight_.LeavesRoom(127));
   second.Set(129);
   EXPECT_FALSE(inflight_.LeavesRoom(129));
-  Held third(&inflight_, Share::kArriving, worker(1));
+  Held third(&inflight_, Quota::kArriving, worker(1));
   third.Set(24);
   EXPECT_TRUE(inflight_.LeavesRoom(24));
   // The first has too much by now.
@@ -76,11 +76,11 @@ TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
 // Many large connections leave nothing of all; a small one is served.
 TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
   inflight_.SetBound(8000);
-  Held much(&inflight_, Share::kArriving, worker(0));
+  Held much(&inflight_, Quota::kArriving, worker(0));
   much.Set(8000);
   EXPECT_FALSE(inflight_.LeavesRoom(32));
   EXPECT_TRUE(inflight_.LeavesRoom(31));
-  Held little(&inflight_, Share::kArriving, worker(1));
+  Held little(&inflight_, Quota::kArriving, worker(1));
   little.Set(992);
   EXPECT_TRUE(inflight_.LeavesRoom(31));
   // That is bounded, too.
@@ -92,20 +92,20 @@ TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
 }
 
 TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
-  Held arriving(&inflight_, Share::kArriving, worker(0));
-  Held held(&inflight_, Share::kReading, worker(1));
+  Held arriving(&inflight_, Quota::kArriving, worker(0));
+  Held held(&inflight_, Quota::kReading, worker(1));
   arriving.Set(700);
   held.Set(5000);
-  held.Move(Share::kBeyond);
+  held.Move(Quota::kBeyond);
   EXPECT_EQ(inflight_.reading(), 5700u);
-  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
+  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
   EXPECT_TRUE(inflight_.LeavesRoom(400));
   // But calls that stall are ended, as they have many bytes.
   EXPECT_TRUE(inflight_.readers_wait());
   arriving.Set(100);
   EXPECT_FALSE(inflight_.readers_wait());
-  held.Move(Share::kReading);
-  EXPECT_FALSE(inflight_.HasRoom(Share::kReading, 0));
+  held.Move(Quota::kReading);
+  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 0));
 }
 
 // One reads beyond the capacity, and earlier reads beyond it leave capacity for
@@ -113,32 +113,32 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
 TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   int a = 0;
   int b = 0;
-  Held held(&inflight_, Share::kBeyond, worker(0));
+  Held held(&inflight_, Quota::kBeyond, worker(0));
   EXPECT_TRUE(inflight_.ReadBeyond(&a, 5000));
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 1));
   held.Set(60);
-  inflight_.Yield(Share::kBeyond, &a);  // which is looked up
+  inflight_.Yield(Quota::kBeyond, &a);  // which is looked up
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 341));
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 340));
-  inflight_.Yield(Share::kBeyond, &b);
+  inflight_.Yield(Quota::kBeyond, &b);
   // Some continue, however many bytes are kept.
   held.Set(5000);
   const absl::Time start = absl::Now();
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 12));
-  inflight_.Yield(Share::kBeyond, &b);
+  inflight_.Yield(Quota::kBeyond, &b);
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 13));
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 12));
   EXPECT_TRUE(Eventually([&] { return inflight_.ReadBeyond(&b, 12); }));
   EXPECT_GE(absl::Now() - start, absl::Milliseconds(4990));
   EXPECT_FALSE(inflight_.ReadBeyond(&a, 12));
-  inflight_.Yield(Share::kBeyond, &b);
+  inflight_.Yield(Quota::kBeyond, &b);
   held.Set(0);
   EXPECT_TRUE(inflight_.ReadBeyond(&b, 5000));
 }
 
 TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
-  Held first(&inflight_, Share::kRelayed, worker(0));
-  Held second(&inflight_, Share::kRelayed, worker(1));
+  Held first(&inflight_, Quota::kRelayed, worker(0));
+  Held second(&inflight_, Quota::kRelayed, worker(1));
   // One may always come.
   EXPECT_FALSE(inflight_.RefuseRelayed(5000));
   first.Set(60);
@@ -149,14 +149,14 @@ TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
   EXPECT_EQ(inflight_.relayed(), 90u);
   EXPECT_TRUE(inflight_.RefuseRelayed(11));
   // Requests that are read have their own.
-  EXPECT_TRUE(inflight_.HasRoom(Share::kReading, 100));
+  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
   EXPECT_EQ(inflight_.reading(), 0u);
 }
 
 TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
   int a = 0;
   int b = 0;
-  Held held(&inflight_, Share::kRelayed, worker(0));
+  Held held(&inflight_, Quota::kRelayed, worker(0));
   held.Set(200);
   EXPECT_FALSE(inflight_.EndRelayed(&b));
   held.Set(201);
@@ -164,17 +164,17 @@ TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
   EXPECT_FALSE(inflight_.EndRelayed(&a));
   EXPECT_TRUE(inflight_.EndRelayed(&b));
   EXPECT_EQ(inflight_.refused(), 1u);
-  inflight_.Yield(Share::kRelayed, &a);
+  inflight_.Yield(Quota::kRelayed, &a);
   EXPECT_FALSE(inflight_.EndRelayed(&b));
 }
 
 TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
-  EXPECT_EQ(inflight_.limit(Share::kRunning), 600u);
-  Held relayed(&inflight_, Share::kRelayed, worker(0));
+  EXPECT_EQ(inflight_.limit(Quota::kRunning), 600u);
+  Held relayed(&inflight_, Quota::kRelayed, worker(0));
   relayed.Set(50);
-  EXPECT_EQ(inflight_.limit(Share::kRunning), 550u);
+  EXPECT_EQ(inflight_.limit(Quota::kRunning), 550u);
   relayed.Set(5000);
-  EXPECT_EQ(inflight_.limit(Share::kRunning), 400u);
+  EXPECT_EQ(inflight_.limit(Quota::kRunning), 400u);
   Waiting first;
   Waiting second;
   ASSERT_EQ(inflight_.Admit(&first, worker(0), 400), Admission::kAdmitted);
@@ -182,21 +182,21 @@ TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
   // Relayed calls that end let misses run, too.
   relayed.Set(0);
   EXPECT_TRUE(Eventually([&] { return second.admitted == 1; }));
-  inflight_.Remove(Share::kRunning, worker(0), 400);
-  inflight_.Remove(Share::kRunning, worker(1), 100);
+  inflight_.Remove(Quota::kRunning, worker(0), 400);
+  inflight_.Remove(Quota::kRunning, worker(1), 100);
 }
 
 TEST_F(InflightTest, OneAtATimeGoesBeyond) {
   int a = 0;
   int b = 0;
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &a));
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &a));
-  EXPECT_FALSE(inflight_.GoBeyond(Share::kBeyond, &b));
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kRunning, &b));
-  inflight_.Yield(Share::kBeyond, &b);  // which it is not
-  EXPECT_FALSE(inflight_.GoBeyond(Share::kBeyond, &b));
-  inflight_.Yield(Share::kBeyond, &a);
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, &b));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, &a));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, &a));
+  EXPECT_FALSE(inflight_.GoBeyond(Quota::kBeyond, &b));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kRunning, &b));
+  inflight_.Yield(Quota::kBeyond, &b);  // which it is not
+  EXPECT_FALSE(inflight_.GoBeyond(Quota::kBeyond, &b));
+  inflight_.Yield(Quota::kBeyond, &a);
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, &b));
 }
 
 TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
@@ -211,13 +211,13 @@ TEST_F(InflightTest, MissesRunInOrderAsRoomComes) {
   EXPECT_EQ(inflight_.waiting(), 200u);
   EXPECT_EQ(inflight_.running(), 500u);
   EXPECT_TRUE(inflight_.readers_wait());
-  inflight_.Remove(Share::kRunning, worker(0), 500);
+  inflight_.Remove(Quota::kRunning, worker(0), 500);
   EXPECT_TRUE(
       Eventually([&] { return next.admitted == 1 && small.admitted == 1; }));
   EXPECT_EQ(inflight_.waiting(), 0u);
   EXPECT_EQ(inflight_.running(), 210u);
-  inflight_.Remove(Share::kRunning, worker(0), 200);
-  inflight_.Remove(Share::kRunning, worker(1), 10);
+  inflight_.Remove(Quota::kRunning, worker(0), 200);
+  inflight_.Remove(Quota::kRunning, worker(1), 10);
   EXPECT_EQ(inflight_.running(), 0u);
 }
 
@@ -236,7 +236,7 @@ TEST_F(InflightTest, NobodyIsForgottenInTheMomentBetween) {
         return;
       }
       ++runs;
-      inflight_.Remove(Share::kRunning, worker(i), 600);
+      inflight_.Remove(Quota::kRunning, worker(i), 600);
     }
   };
   std::thread other([&] { run(1); });
@@ -255,7 +255,7 @@ TEST_F(InflightTest, WhatIsLargerThanAllRunsAlone) {
   EXPECT_FALSE(inflight_.Forget(&second));
   EXPECT_FALSE(inflight_.Forget(&empty));
   EXPECT_EQ(inflight_.waiting(), 0u);
-  inflight_.Remove(Share::kRunning, worker(0), 5000);
+  inflight_.Remove(Quota::kRunning, worker(0), 5000);
 }
 
 TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
@@ -270,7 +270,7 @@ TEST_F(InflightTest, WhoStopsWaitingHoldsUpNobody) {
   EXPECT_TRUE(Eventually([&] { return stays.admitted == 1; }));
   EXPECT_EQ(gone.admitted, 0);
   EXPECT_EQ(inflight_.running(), 600u);
-  inflight_.Remove(Share::kRunning, worker(0), 550);
+  inflight_.Remove(Quota::kRunning, worker(0), 550);
   EXPECT_EQ(inflight_.running(), 50u);
 }
 
@@ -284,7 +284,7 @@ TEST_F(InflightTest, AdmittedAndNotTold) {
   std::atomic<bool> admitted{false};
   std::atomic<bool> done{false};
   worker(0)->Post([&] {
-    inflight_.Remove(Share::kRunning, worker(0), 600);
+    inflight_.Remove(Quota::kRunning, worker(0), 600);
     admitted = inflight_.Forget(&waits);
     done = true;
   });
@@ -319,7 +319,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsMissesAreRefused) {
   // Within the quota it may still wait.
   Waiting within;
   EXPECT_EQ(inflight_.Admit(&within, worker(0), 5), Admission::kWaits);
-  inflight_.Remove(Share::kRunning, worker(0), 600);
+  inflight_.Remove(Quota::kRunning, worker(0), 600);
   EXPECT_TRUE(
       Eventually([&] { return first.admitted == 1 && within.admitted == 1; }));
 }
@@ -347,7 +347,7 @@ TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
   EXPECT_FALSE(inflight_.GivesUp(&first));
   EXPECT_EQ(inflight_.refused(), 1u);
   EXPECT_FALSE(inflight_.Forget(&in_place));
-  inflight_.Remove(Share::kRunning, worker(0), 600);
+  inflight_.Remove(Quota::kRunning, worker(0), 600);
   EXPECT_TRUE(
       Eventually([&] { return first.admitted == 1 && counted.admitted == 1; }));
   EXPECT_EQ(in_place.admitted, 0);
@@ -355,13 +355,13 @@ TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
 }
 
 struct Reading : ReadRoom::Reader {
-  void OnRoom(Share share) override {
+  void OnRoom(Quota quota) override {
     as = share;
     if (on_room) on_room();
     ++told;
   }
   std::atomic<int> told{0};
-  Share as = Share::kArriving;
+  Share as = Quota::kArriving;
   std::function<void()> on_room;
 };
 
@@ -381,13 +381,13 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   Do([&] {
     room_.Ask(&first, this, 40, 40);
     EXPECT_EQ(first.told, 1);
-    EXPECT_EQ(first.as, Share::kReading);
-    inflight_.Add(Share::kReading, worker(0), 90);
+    EXPECT_EQ(first.as, Quota::kReading);
+    inflight_.Add(Quota::kReading, worker(0), 90);
     // No capacity for this one, but one may always continue.
     room_.Ask(&large, this, 5000, 5000);
     EXPECT_EQ(large.told, 1);
-    EXPECT_EQ(large.as, Share::kBeyond);
-    inflight_.Add(Share::kBeyond, worker(0), 5000);
+    EXPECT_EQ(large.as, Quota::kBeyond);
+    inflight_.Add(Quota::kBeyond, worker(0), 5000);
   });
   Reading middle;
   Do([&] {
@@ -396,21 +396,21 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
     EXPECT_EQ(middle.told, 0);
     EXPECT_EQ(small.told, 0);
     // Capacity for one of them: it is the smaller, though it came later.
-    inflight_.Remove(Share::kReading, worker(0), 50);
+    inflight_.Remove(Quota::kReading, worker(0), 50);
   });
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
-  EXPECT_EQ(small.as, Share::kReading);
+  EXPECT_EQ(small.as, Quota::kReading);
   EXPECT_EQ(middle.told, 0);
   Do([&] {
     room_.Forget(&large);
-    inflight_.Remove(Share::kBeyond, worker(0), 5000);
+    inflight_.Remove(Quota::kBeyond, worker(0), 5000);
   });
   // Now no request is beyond, and the oldest one that waits goes there.
   EXPECT_TRUE(Eventually([&] { return middle.told == 1; }));
-  EXPECT_EQ(middle.as, Share::kBeyond);
+  EXPECT_EQ(middle.as, Quota::kBeyond);
   Do([&] {
     for (Reading* one : {&first, &middle, &small, &large}) room_.Forget(one);
-    inflight_.Remove(Share::kReading, worker(0), 40);
+    inflight_.Remove(Quota::kReading, worker(0), 40);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
 }
@@ -424,22 +424,22 @@ TEST_F(ReadRoomTest, WhoWaitsStandsStillSinceThen) {
   absl::SleepFor(absl::Milliseconds(600));
   absl::Time asked;
   Do([&] {
-    inflight_.Add(Share::kReading, worker(0), 90);
+    inflight_.Add(Quota::kReading, worker(0), 90);
     room_.Ask(&beyond, this, 200, 200);
     EXPECT_EQ(beyond.told, 1);  // one always does
-    EXPECT_EQ(beyond.as, Share::kBeyond);
-    inflight_.Add(Share::kBeyond, worker(0), 200);
+    EXPECT_EQ(beyond.as, Quota::kBeyond);
+    inflight_.Add(Quota::kBeyond, worker(0), 200);
     asked = absl::Now();
     room_.Ask(&next, this, 95, 95);
     EXPECT_EQ(next.told, 0);
   });
   EXPECT_TRUE(Eventually([&] { return next.told == 1; }));
-  EXPECT_EQ(next.as, Share::kBeyond);
+  EXPECT_EQ(next.as, Quota::kBeyond);
   EXPECT_GE(absl::Now() - asked, absl::Milliseconds(490));
   Do([&] {
     for (Reading* one : {&first, &beyond, &next}) room_.Forget(one);
-    inflight_.Remove(Share::kReading, worker(0), 90);
-    inflight_.Remove(Share::kBeyond, worker(0), 200);
+    inflight_.Remove(Quota::kReading, worker(0), 90);
+    inflight_.Remove(Quota::kBeyond, worker(0), 200);
   });
 }
 
@@ -449,10 +449,10 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   int others[3] = {};
   Reading held[4];
   Reading small[3];
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
   Do([&] {
     for (Reading& one : held) {
-      one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+      one.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
       room_.Ask(&one, &greedy, 20, 20);
     }
     EXPECT_EQ(held[0].told + held[1].told, 2);
@@ -461,17 +461,17 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
     room_.Complete(&held[0]);
     room_.Ask(&small[0], &others[0], 20, 20);
     EXPECT_EQ(small[0].told, 1);
-    inflight_.Add(Share::kReading, worker(0), 20);
+    inflight_.Add(Quota::kReading, worker(0), 20);
     room_.Ask(&small[1], &others[1], 20, 20);
     EXPECT_EQ(small[1].told, 1);
-    inflight_.Add(Share::kReading, worker(0), 20);
+    inflight_.Add(Quota::kReading, worker(0), 20);
     room_.Ask(&small[2], &others[2], 11, 11);
     EXPECT_EQ(small[2].told, 0);
     EXPECT_EQ(held[2].told, 0);
     for (Reading* one : {&held[0], &held[1], &small[0], &small[1]}) {
       room_.Forget(one);
     }
-    inflight_.Remove(Share::kReading, worker(0), 80);
+    inflight_.Remove(Quota::kReading, worker(0), 80);
   });
   EXPECT_TRUE(Eventually([&] {
     return small[2].told == 1 && held[2].told == 1 && held[3].told == 1;
@@ -479,8 +479,8 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   Do([&] {
     for (Reading& one : held) room_.Forget(&one);
     room_.Forget(&small[2]);
-    inflight_.Remove(Share::kReading, worker(0), 40);
-    inflight_.Yield(Share::kBeyond, this);
+    inflight_.Remove(Quota::kReading, worker(0), 40);
+    inflight_.Yield(Quota::kBeyond, this);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
 }
@@ -488,17 +488,17 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
 // The bytes that are kept need capacity, however few are missing.
 TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
   Reading held[3];
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
   Do([&] {
     for (Reading& one : held) {
-      one.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+      one.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
       room_.Ask(&one, this, 1, 20);
     }
     EXPECT_EQ(held[0].told + held[1].told, 2);
     EXPECT_EQ(held[2].told, 0);
     for (Reading& one : held) room_.Forget(&one);
-    inflight_.Remove(Share::kReading, worker(0), 40);
-    inflight_.Yield(Share::kBeyond, this);
+    inflight_.Remove(Quota::kReading, worker(0), 40);
+    inflight_.Yield(Quota::kBeyond, this);
   });
 }
 
@@ -510,22 +510,22 @@ TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
   Reading held;
   Reading small;
   Reading larger;
-  EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
+  EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
   Do([&] {
-    held.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 20); };
+    held.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
     room_.Ask(&held, &greedy, 20, 20);
-    inflight_.Add(Share::kReading, worker(0), 70);
+    inflight_.Add(Quota::kReading, worker(0), 70);
     room_.Ask(&small, &greedy, 6, 6);
     room_.Ask(&larger, &others, 10, 10);
     EXPECT_EQ(small.told + larger.told, 0);
-    inflight_.Remove(Share::kReading, worker(0), 10);
+    inflight_.Remove(Quota::kReading, worker(0), 10);
   });
   EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
   EXPECT_EQ(small.told, 0);
   Do([&] {
     for (Reading* one : {&held, &small, &larger}) room_.Forget(one);
-    inflight_.Remove(Share::kReading, worker(0), 80);
-    inflight_.Yield(Share::kBeyond, this);
+    inflight_.Remove(Quota::kReading, worker(0), 80);
+    inflight_.Yield(Quota::kBeyond, this);
   });
 }
 
@@ -534,9 +534,9 @@ TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
   Reading other;
   Do([&] {
     EXPECT_TRUE(room_.Hold(&packed, this, 30));
-    inflight_.Add(Share::kReading, worker(0), 30);
+    inflight_.Add(Quota::kReading, worker(0), 30);
     EXPECT_TRUE(room_.Hold(&packed, this, 50));
-    inflight_.Add(Share::kReading, worker(0), 20);
+    inflight_.Add(Quota::kReading, worker(0), 20);
     EXPECT_FALSE(room_.Hold(&packed, this, 51));
     // It has 50, so its connection's quota is used up.
     EXPECT_FALSE(room_.Hold(&other, this, 1));
@@ -544,7 +544,7 @@ TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
     EXPECT_TRUE(room_.Hold(&other, &connection, 25));
     room_.Forget(&other);
     room_.Forget(&packed);
-    inflight_.Remove(Share::kReading, worker(0), 50);
+    inflight_.Remove(Quota::kReading, worker(0), 50);
     EXPECT_TRUE(room_.Hold(&other, this, 50));
     room_.Forget(&other);
   });
@@ -559,28 +559,28 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Do([&] {
     // A quarter of the capacity is 25 bytes: it has that, as no other asks.
     room_.Ask(&held[0], &greedy, 20, 20);
-    inflight_.Add(Share::kReading, worker(0), 20);
+    inflight_.Add(Quota::kReading, worker(0), 20);
     room_.Ask(&held[1], &greedy, 30, 30);
-    inflight_.Add(Share::kReading, worker(0), 30);
+    inflight_.Add(Quota::kReading, worker(0), 30);
     // A request goes beyond, so that from now on capacity is needed.
-    EXPECT_TRUE(inflight_.GoBeyond(Share::kBeyond, this));
-    inflight_.Add(Share::kReading, worker(0), 50);
+    EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
+    inflight_.Add(Quota::kReading, worker(0), 50);
     room_.Ask(&small, &greedy, 10, 10);
     room_.Ask(&larger, &other, 30, 30);
     EXPECT_EQ(small.told + larger.told, 0);
     // Capacity for either of them. The other connection's is let in, though
     // larger, and then none is left.
-    inflight_.Remove(Share::kReading, worker(0), 70);
-    larger.on_room = [&] { inflight_.Add(Share::kReading, worker(0), 30); };
+    inflight_.Remove(Quota::kReading, worker(0), 70);
+    larger.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 30); };
   });
   EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
   EXPECT_EQ(small.told, 0);
   Do([&] {
     EXPECT_EQ(held[0].told + held[1].told, 2);
-    inflight_.Remove(Share::kReading, worker(0), 60);
+    inflight_.Remove(Quota::kReading, worker(0), 60);
     room_.Forget(&held[0]);
     room_.Forget(&held[1]);
-    inflight_.Yield(Share::kBeyond, this);
+    inflight_.Yield(Quota::kBeyond, this);
   });
   // No other connection asks any more.
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
@@ -605,7 +605,7 @@ TEST_F(ReadRoomTest, SomebodyWaits) {
     EXPECT_FALSE(inflight_.readers_wait());
     room_.Forget(&large);
   });
-  Held held(&inflight_, Share::kReading, worker(0));
+  Held held(&inflight_, Quota::kReading, worker(0));
   held.Set(101);
   EXPECT_TRUE(inflight_.readers_wait());
 }
