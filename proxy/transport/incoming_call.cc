@@ -39,7 +39,7 @@ constexpr size_t kServedCall = 12 << 10;
 constexpr size_t kUnpacker = 40 << 10;
 constexpr size_t kBeginning = 1 << 10;
 
-constexpr char kTooMuchHeld[] =
+constexpr char kOverQuota[] =
     "the arriving requests on this connection exceed their quota of "
     "inflight.bytes";
 
@@ -116,7 +116,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
     inflight->CountRefused();
     return Refuse(
         stream, limits->handler, Refusal::kRoom,
-        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kTooMuchHeld));
+        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverQuota));
   }
   // The call deletes itself when its stream is closed and it has no owner.
   auto* const call = new IncomingCall(stream, worker, limits);
@@ -438,7 +438,7 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
 
 void IncomingCall::RefuseForRoom() {
   if (inflight() != nullptr) inflight()->CountRefused();
-  RefuseRequest(Refusal::kRoom, kTooMuchHeld);
+  RefuseRequest(Refusal::kRoom, kOverQuota);
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {

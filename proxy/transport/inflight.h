@@ -22,7 +22,7 @@
 // Every worker counts on its own cache line, so calls of ordinary size do not
 // share one. Inflight sums the lines up when it needs a total.
 //
-// Thread-safety: any thread; each Held and each Waiter only on its worker's.
+// Thread-safety: any thread; each Charge and each Waiter only on its worker's.
 #ifndef FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
 #define FNCACHE_PROXY_TRANSPORT_INFLIGHT_H_
 
@@ -218,14 +218,14 @@ class Inflight {
 };
 
 // Bytes that one call uses. The destructor takes them off.
-class Held {
+class Charge {
  public:
   // `inflight` may be null: then nothing is counted.
-  Held(Inflight* inflight, Inflight::Quota quota, Worker* worker)
+  Charge(Inflight* inflight, Inflight::Quota quota, Worker* worker)
       : inflight_(inflight), quota_(quota), worker_(worker) {}
-  ~Held() { Set(0); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
+  ~Charge() { Set(0); }
+  Charge(const Charge&) = delete;
+  Charge& operator=(const Charge&) = delete;
 
   void Set(size_t bytes) {
     if (inflight_ == nullptr || bytes == bytes_) return;

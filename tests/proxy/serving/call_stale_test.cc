@@ -599,8 +599,8 @@ TEST_F(NoRoomTest, ALargeRefreshMayRunAlone) {
   Fill(large, Response("t", "old", kTtl));
   Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
   const auto worker = std::make_unique<transport::Worker>(0);
-  transport::Held others(&Proxy().inflight(),
-                         transport::Inflight::Quota::kCalls, worker.get());
+  transport::Charge others(&Proxy().inflight(),
+                           transport::Inflight::Quota::kCalls, worker.get());
   others.Set(1000);
   ExpectStale(Send(large), 1);
   function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());

@@ -505,8 +505,8 @@ TEST_F(StreamSmallRoomTest, WhereTooMuchIsHeldOnlyTheOldestGoesOn) {
   ASSERT_TRUE(second.Start());
   ASSERT_TRUE(Eventually([&] { return function_->running == 2; }));
   // Held by others.
-  transport::Held others(&inflight_, transport::Inflight::Quota::kRelayed,
-                         worker_.get());
+  transport::Charge others(&inflight_, transport::Inflight::Quota::kRelayed,
+                           worker_.get());
   others.Set(100 << 10);
   std::thread sender = Fill(&first);
   EXPECT_TRUE(HoldsAtLeast(160 << 10));

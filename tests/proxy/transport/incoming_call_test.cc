@@ -90,7 +90,7 @@ class IncomingCallTest : public ::testing::Test {
   TestListener listener_{&handler_, 2, nullptr, &inflight_};
   // Counts for others.
   const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(2);
-  Held others_{&inflight_, Inflight::Quota::kReading, worker_.get()};
+  Charge others_{&inflight_, Inflight::Quota::kReading, worker_.get()};
 };
 
 // This includes small requests, which never asked for capacity.
@@ -285,7 +285,7 @@ class LargeRequestTest : public IncomingCallTest {
 
   const std::shared_ptr<grpc::Channel> channel_ = Connect(listener_.address());
   std::unique_ptr<PartialCaller> partial_;
-  Held beyond_{&inflight_, Inflight::Quota::kBeyond, worker_.get()};
+  Charge beyond_{&inflight_, Inflight::Quota::kBeyond, worker_.get()};
   size_t held_ = 0;
 };
 
@@ -461,7 +461,7 @@ class MissThatWaits final : public Inflight::Waiter {
  private:
   Inflight& inflight_;
   const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(2);
-  Held others_;
+  Charge others_;
 };
 
 std::string SmallCall(uint32_t id, const std::string& metadata = "") {
@@ -499,7 +499,7 @@ TEST(SlowTakerTest, CallsWhoseAnswersAreNotTakenAreCountedAndBounded) {
   // Which leaves others so little that they are ended after a while.
   ASSERT_TRUE(inflight.LeavesLittle());
   const std::unique_ptr<Worker> worker = std::make_unique<Worker>(2);
-  Held others(&inflight, Inflight::Quota::kCalls, worker.get());
+  Charge others(&inflight, Inflight::Quota::kCalls, worker.get());
   others.Set(inflight.bound());
   EXPECT_TRUE(
       Eventually([&] { return handler.given_up == handler.answered - 8; }));

@@ -39,8 +39,8 @@ class InflightTest : public ::testing::Test {
 TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
   EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
   EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 101));
-  Held first(&inflight_, Quota::kReading, worker(0));
-  Held second(&inflight_, Quota::kReading, worker(1));
+  Charge first(&inflight_, Quota::kReading, worker(0));
+  Charge second(&inflight_, Quota::kReading, worker(1));
   first.Set(60);
   second.Set(30);
   EXPECT_EQ(inflight_.reading(), 90u);
@@ -52,18 +52,18 @@ TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
 }
 
 TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
-  Held first(&inflight_, Quota::kArriving, worker(0));
+  Charge first(&inflight_, Quota::kArriving, worker(0));
   first.Set(640);
   EXPECT_TRUE(inflight_.LeavesRoom(640));
   first.Set(641);
   EXPECT_FALSE(inflight_.LeavesRoom(641));
   // Another has four fifths of what is left, and so has a third.
-  Held second(&inflight_, Quota::kArriving, worker(1));
+  Charge second(&inflight_, Quota::kArriving, worker(1));
   second.Set(127);
   EXPECT_TRUE(inflight_.LeavesRoom(127));
   second.Set(129);
   EXPECT_FALSE(inflight_.LeavesRoom(129));
-  Held third(&inflight_, Quota::kArriving, worker(1));
+  Charge third(&inflight_, Quota::kArriving, worker(1));
   third.Set(24);
   EXPECT_TRUE(inflight_.LeavesRoom(24));
   // The first has too much by now.
@@ -76,11 +76,11 @@ TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
 // Many large connections leave nothing of all; a small one is served.
 TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
   inflight_.SetBound(8000);
-  Held much(&inflight_, Quota::kArriving, worker(0));
+  Charge much(&inflight_, Quota::kArriving, worker(0));
   much.Set(8000);
   EXPECT_FALSE(inflight_.LeavesRoom(32));
   EXPECT_TRUE(inflight_.LeavesRoom(31));
-  Held little(&inflight_, Quota::kArriving, worker(1));
+  Charge little(&inflight_, Quota::kArriving, worker(1));
   little.Set(992);
   EXPECT_TRUE(inflight_.LeavesRoom(31));
   // That is bounded, too.
@@ -92,8 +92,8 @@ TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
 }
 
 TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
-  Held arriving(&inflight_, Quota::kArriving, worker(0));
-  Held held(&inflight_, Quota::kReading, worker(1));
+  Charge arriving(&inflight_, Quota::kArriving, worker(0));
+  Charge held(&inflight_, Quota::kReading, worker(1));
   arriving.Set(700);
   held.Set(5000);
   held.Move(Quota::kBeyond);
@@ -113,7 +113,7 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
 TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
   int a = 0;
   int b = 0;
-  Held held(&inflight_, Quota::kBeyond, worker(0));
+  Charge held(&inflight_, Quota::kBeyond, worker(0));
   EXPECT_TRUE(inflight_.ReadBeyond(&a, 5000));
   EXPECT_FALSE(inflight_.ReadBeyond(&b, 1));
   held.Set(60);
@@ -137,8 +137,8 @@ TEST_F(InflightTest, BeyondIsReadByOneAtATime) {
 }
 
 TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
-  Held first(&inflight_, Quota::kRelayed, worker(0));
-  Held second(&inflight_, Quota::kRelayed, worker(1));
+  Charge first(&inflight_, Quota::kRelayed, worker(0));
+  Charge second(&inflight_, Quota::kRelayed, worker(1));
   // One may always come.
   EXPECT_FALSE(inflight_.RefuseRelayed(5000));
   first.Set(60);
@@ -156,7 +156,7 @@ TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
 TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
   int a = 0;
   int b = 0;
-  Held held(&inflight_, Quota::kRelayed, worker(0));
+  Charge held(&inflight_, Quota::kRelayed, worker(0));
   held.Set(200);
   EXPECT_FALSE(inflight_.EndRelayed(&b));
   held.Set(201);
@@ -170,7 +170,7 @@ TEST_F(InflightTest, RelayedCallsThatHoldTooMuchAreEndedButForOne) {
 
 TEST_F(InflightTest, RunningCallsHaveWhatRelayedOnesLeave) {
   EXPECT_EQ(inflight_.limit(Quota::kRunning), 600u);
-  Held relayed(&inflight_, Quota::kRelayed, worker(0));
+  Charge relayed(&inflight_, Quota::kRelayed, worker(0));
   relayed.Set(50);
   EXPECT_EQ(inflight_.limit(Quota::kRunning), 550u);
   relayed.Set(5000);
@@ -605,7 +605,7 @@ TEST_F(ReadRoomTest, SomebodyWaits) {
     EXPECT_FALSE(inflight_.readers_wait());
     room_.Forget(&large);
   });
-  Held held(&inflight_, Quota::kReading, worker(0));
+  Charge held(&inflight_, Quota::kReading, worker(0));
   held.Set(101);
   EXPECT_TRUE(inflight_.readers_wait());
 }
