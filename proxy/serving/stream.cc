@@ -95,8 +95,8 @@ class Way {
   bool MayGrow() const {
     using Quota = transport::Inflight::Quota;
     return inflight_ == nullptr ||
-           inflight_->HasRoom(Quota::kRelayed,
-                              inflight_->limit(Quota::kRelayed) / 2 + window_);
+           inflight_->Fits(Quota::kRelayed,
+                           inflight_->limit(Quota::kRelayed) / 2 + window_);
   }
 
   const transport::Inflight* const inflight_;

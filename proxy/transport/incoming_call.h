@@ -33,7 +33,7 @@
 #include "proxy/transport/deadline.h"
 #include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
-#include "proxy/transport/read_room.h"
+#include "proxy/transport/read_grants.h"
 #include "proxy/transport/refusal.h"
 #include "proxy/transport/steps.h"
 #include "proxy/transport/worker.h"
@@ -62,7 +62,7 @@ class CallTap {
 // outlive the calls.
 struct CallLimits {
   size_t max_request_bytes = 256 << 20;
-  ReadRoom* room = nullptr;
+  ReadGrants* grants = nullptr;
   Steps* unpacking = nullptr;
   CallHandler* handler = nullptr;
 };
@@ -77,7 +77,7 @@ class IncomingCall final : public Activity,
                            public http2::Recycled,
                            private http2::StreamUser,
                            private http2::Loop::Ender,
-                           private ReadRoom::Reader,
+                           private ReadGrants::Reader,
                            private Steps::Task {
  public:
   // Starts the call of a request whose header block is there, and gives it to
@@ -149,7 +149,7 @@ class IncomingCall final : public Activity,
   // kFree are free of charge. True if the charge has grown.
   bool HoldRelayed(size_t bytes);
   static constexpr size_t kFree = 1 << 10;
-  Inflight* inflight() const { return limits_.room->inflight(); }
+  Inflight* inflight() const { return limits_.grants->inflight(); }
   // True if no further call can be relayed. Then a call that stalls is ended.
   bool RelayedWait() const;
   static constexpr absl::Duration kStandsStill = absl::Seconds(10);
@@ -179,7 +179,7 @@ class IncomingCall final : public Activity,
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
   void OnIterationEnd() override;
-  void OnRoom(Inflight::Quota quota) override;
+  void OnGranted(Inflight::Quota quota) override;
 
   bool reading() const { return std::holds_alternative<ReadDone>(waiter_); }
   CallTap* tap() const {
@@ -240,7 +240,7 @@ class IncomingCall final : public Activity,
   void TellReader(const grpc::Status& status);
   // Ends reading with RESOURCE_EXHAUSTED and reports it to the handler.
   void RefuseRequest(Refusal why, const std::string& words);
-  void RefuseForRoom();
+  void RefuseForMemory();
   // True if the deadline has passed.
   bool IsLate() const {
     return !deadline_.none() &&

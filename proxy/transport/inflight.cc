@@ -31,7 +31,7 @@ struct Inflight::Waiter::Ticket {
   size_t bytes;
   bool counted;  // as waiting
   bool admitted = false;
-  std::list<std::shared_ptr<Ticket>>::iterator place = {};  // until admitted
+  std::list<std::shared_ptr<Ticket>>::iterator position = {};  // until admitted
 };
 
 Inflight::Inflight(size_t bound, int workers)
@@ -77,16 +77,16 @@ size_t Inflight::limit(Quota quota) const {
   return bound_ - bound_ / 4 - std::min(Sum(Quota::kRelayed), bound_ / 4);
 }
 
-bool Inflight::HasRoom(Quota quota, size_t more) const {
+bool Inflight::Fits(Quota quota, size_t more) const {
   return Sum(quota) + more <= limit(quota);
 }
 
-size_t Inflight::RoomToRead() const {
+size_t Inflight::CapacityToRead() const {
   const size_t limit = this->limit(Quota::kReading);
   return limit - std::min(Sum(Quota::kReading), limit);
 }
 
-bool Inflight::LeavesRoom(size_t held) const {
+bool Inflight::LeavesCapacity(size_t held) const {
   size_t limit = this->limit(Quota::kArriving);
   if (held <= limit / kLittleDivisor) limit += limit / kSparedDivisor;
   const size_t left = limit - std::min(Coming() + calls(), limit);
@@ -96,11 +96,11 @@ bool Inflight::LeavesRoom(size_t held) const {
 bool Inflight::readers_wait() const {
   return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
          waiting() >= bound() / 8 ||
-         !HasRoom(Quota::kReading, Sum(Quota::kArriving));
+         !Fits(Quota::kReading, Sum(Quota::kArriving));
 }
 
 bool Inflight::RefuseRelayed(size_t bytes) {
-  if (HasRoom(Quota::kRelayed, bytes) || Sum(Quota::kRelayed) == 0) {
+  if (Fits(Quota::kRelayed, bytes) || Sum(Quota::kRelayed) == 0) {
     return false;
   }
   CountRefused();
@@ -182,7 +182,7 @@ Inflight::Admission Inflight::Admit(Waiter* waiter, Worker* worker,
   const bool counted = !IsFull(bytes);
   waiter->ticket_ = std::make_shared<Waiter::Ticket>(
       Waiter::Ticket{waiter, worker, bytes, counted});
-  waiter->ticket_->place = queue_.insert(queue_.end(), waiter->ticket_);
+  waiter->ticket_->position = queue_.insert(queue_.end(), waiter->ticket_);
   queued_.fetch_add(1, std::memory_order_seq_cst);
   if (queue_.size() == 1 && MayRun(bytes)) {
     // Memory was freed meanwhile by a thread that saw an empty queue.
@@ -206,7 +206,7 @@ void Inflight::Dequeue(const Waiter::Ticket& ticket) {
 
 void Inflight::TakeOut(const std::shared_ptr<Waiter::Ticket>& ticket) {
   ticket->waiter = nullptr;
-  queue_.erase(ticket->place);
+  queue_.erase(ticket->position);
   Dequeue(*ticket);
 }
 

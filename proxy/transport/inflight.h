@@ -75,12 +75,12 @@ class Inflight {
   void Remove(Quota quota, Worker* worker, size_t bytes);
 
   // True if the quota has `more` free bytes: kReading, kRunning, kRelayed.
-  bool HasRoom(Quota quota, size_t more) const;
+  bool Fits(Quota quota, size_t more) const;
   // Free bytes of the quota for reading.
-  size_t RoomToRead() const;
+  size_t CapacityToRead() const;
   // True if a connection whose requests use `held` arriving bytes leaves
   // capacity for others.
-  bool LeavesRoom(size_t held) const;
+  bool LeavesCapacity(size_t held) const;
   // True if arriving and reading bytes, and kCalls, use more than 3/4 of the
   // budget.
   bool LeavesLittle() const { return Coming() + calls() > bound() / 4 * 3; }
@@ -108,7 +108,7 @@ class Inflight {
   bool ReadBeyond(const void* who, size_t bytes);
   void Yield(Quota quota, const void* who);
   // True if kBeyond has `bytes` free. Any thread.
-  bool HasRoomBeyond(size_t bytes) const {
+  bool FitsBeyond(size_t bytes) const {
     return Sum(Quota::kBeyond) + bytes <= limit(Quota::kBeyond);
   }
 

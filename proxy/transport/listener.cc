@@ -24,7 +24,7 @@ class Listener::Place final : public http2::Server::Handler {
  public:
   Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
       : worker_(worker),
-        room_(options.inflight, worker),
+        grants_(options.inflight, worker),
         unpacking_(worker, kUnpackedPerIteration, kMostToUnpack,
                    [handler](http2::Connection* connection, bool much) {
                      if (much) handler->OnHeldUp();
@@ -33,7 +33,8 @@ class Listener::Place final : public http2::Server::Handler {
         max_request_bytes_(options.limits.max_request_bytes),
         handler_(handler) {}
   http2::StreamUser* OnRequest(http2::Stream& stream) override {
-    const CallLimits limits{max_request_bytes_, &room_, &unpacking_, handler_};
+    const CallLimits limits{max_request_bytes_, &grants_, &unpacking_,
+                            handler_};
     return IncomingCall::Accept(stream, worker_, &limits);
   }
   void SetMaxRequestBytes(size_t bytes) { max_request_bytes_ = bytes; }
@@ -41,7 +42,7 @@ class Listener::Place final : public http2::Server::Handler {
 
  private:
   Worker* const worker_;
-  ReadRoom room_;
+  ReadGrants grants_;
   Steps unpacking_;
   http2::Changeable<size_t> max_request_bytes_;
   CallHandler* const handler_;

@@ -210,7 +210,7 @@ class UnaryCall final : public Activity,
   // Ends the call with a status that is not the function's.
   void Fail(const grpc::Status& status);
   // Ends the call with RESOURCE_EXHAUSTED.
-  void FailForRoom(Refusal why, const std::string& words);
+  void FailForMemory(Refusal why, const std::string& words);
   void Complete();
 
   void OnAnswer(http2::Stream& stream) override;

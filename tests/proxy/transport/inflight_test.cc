@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proxy/transport/read_room.h"
+#include "proxy/transport/read_grants.h"
 #include "tests/proxy/loopback.h"
 
 namespace fncache::proxy::transport {
@@ -37,16 +37,16 @@ class InflightTest : public ::testing::Test {
 };
 
 TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
-  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
-  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 101));
+  EXPECT_TRUE(inflight_.Fits(Quota::kReading, 100));
+  EXPECT_FALSE(inflight_.Fits(Quota::kReading, 101));
   Charge first(&inflight_, Quota::kReading, worker(0));
   Charge second(&inflight_, Quota::kReading, worker(1));
   first.Set(60);
   second.Set(30);
   EXPECT_EQ(inflight_.reading(), 90u);
-  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 10));
-  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 11));
-  EXPECT_TRUE(inflight_.HasRoom(Quota::kRunning, 600));
+  EXPECT_TRUE(inflight_.Fits(Quota::kReading, 10));
+  EXPECT_FALSE(inflight_.Fits(Quota::kReading, 11));
+  EXPECT_TRUE(inflight_.Fits(Quota::kRunning, 600));
   second.Set(5);
   EXPECT_EQ(inflight_.reading(), 65u);
 }
@@ -54,22 +54,22 @@ TEST_F(InflightTest, SharesAreHeldByAllWorkersTogether) {
 TEST_F(InflightTest, WhatArrivesOnAConnectionLeavesSomeToOthers) {
   Charge first(&inflight_, Quota::kArriving, worker(0));
   first.Set(640);
-  EXPECT_TRUE(inflight_.LeavesRoom(640));
+  EXPECT_TRUE(inflight_.LeavesCapacity(640));
   first.Set(641);
-  EXPECT_FALSE(inflight_.LeavesRoom(641));
+  EXPECT_FALSE(inflight_.LeavesCapacity(641));
   // Another has four fifths of what is left, and so has a third.
   Charge second(&inflight_, Quota::kArriving, worker(1));
   second.Set(127);
-  EXPECT_TRUE(inflight_.LeavesRoom(127));
+  EXPECT_TRUE(inflight_.LeavesCapacity(127));
   second.Set(129);
-  EXPECT_FALSE(inflight_.LeavesRoom(129));
+  EXPECT_FALSE(inflight_.LeavesCapacity(129));
   Charge third(&inflight_, Quota::kArriving, worker(1));
   third.Set(24);
-  EXPECT_TRUE(inflight_.LeavesRoom(24));
+  EXPECT_TRUE(inflight_.LeavesCapacity(24));
   // The first has too much by now.
-  EXPECT_FALSE(inflight_.LeavesRoom(641));
+  EXPECT_FALSE(inflight_.LeavesCapacity(641));
   third.Set(40);
-  EXPECT_FALSE(inflight_.LeavesRoom(40));
+  EXPECT_FALSE(inflight_.LeavesCapacity(40));
   EXPECT_EQ(inflight_.reading(), 810u);
 }
 
@@ -78,17 +78,17 @@ TEST_F(InflightTest, WhoHoldsLittleFindsRoomThatOthersCannotTake) {
   inflight_.SetBound(8000);
   Charge much(&inflight_, Quota::kArriving, worker(0));
   much.Set(8000);
-  EXPECT_FALSE(inflight_.LeavesRoom(32));
-  EXPECT_TRUE(inflight_.LeavesRoom(31));
+  EXPECT_FALSE(inflight_.LeavesCapacity(32));
+  EXPECT_TRUE(inflight_.LeavesCapacity(31));
   Charge little(&inflight_, Quota::kArriving, worker(1));
   little.Set(992);
-  EXPECT_TRUE(inflight_.LeavesRoom(31));
+  EXPECT_TRUE(inflight_.LeavesCapacity(31));
   // That is bounded, too.
   little.Set(993);
-  EXPECT_FALSE(inflight_.LeavesRoom(31));
-  EXPECT_TRUE(inflight_.LeavesRoom(28));
+  EXPECT_FALSE(inflight_.LeavesCapacity(31));
+  EXPECT_TRUE(inflight_.LeavesCapacity(28));
   little.Set(1000);
-  EXPECT_FALSE(inflight_.LeavesRoom(1));
+  EXPECT_FALSE(inflight_.LeavesCapacity(1));
 }
 
 TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
@@ -98,14 +98,14 @@ TEST_F(InflightTest, WhatArrivesOrIsBeyondTakesNoRoomFromWhatIsRead) {
   held.Set(5000);
   held.Move(Quota::kBeyond);
   EXPECT_EQ(inflight_.reading(), 5700u);
-  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
-  EXPECT_TRUE(inflight_.LeavesRoom(400));
+  EXPECT_TRUE(inflight_.Fits(Quota::kReading, 100));
+  EXPECT_TRUE(inflight_.LeavesCapacity(400));
   // But calls that stall are ended, as they have many bytes.
   EXPECT_TRUE(inflight_.readers_wait());
   arriving.Set(100);
   EXPECT_FALSE(inflight_.readers_wait());
   held.Move(Quota::kReading);
-  EXPECT_FALSE(inflight_.HasRoom(Quota::kReading, 0));
+  EXPECT_FALSE(inflight_.Fits(Quota::kReading, 0));
 }
 
 // One reads beyond the capacity, and earlier reads beyond it leave capacity for
@@ -149,7 +149,7 @@ TEST_F(InflightTest, RelayedCallsAreRefusedBeyondTheirShare) {
   EXPECT_EQ(inflight_.relayed(), 90u);
   EXPECT_TRUE(inflight_.RefuseRelayed(11));
   // Requests that are read have their own.
-  EXPECT_TRUE(inflight_.HasRoom(Quota::kReading, 100));
+  EXPECT_TRUE(inflight_.Fits(Quota::kReading, 100));
   EXPECT_EQ(inflight_.reading(), 0u);
 }
 
@@ -354,8 +354,8 @@ TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
   EXPECT_EQ(inflight_.waiting(), 0u);
 }
 
-struct Reading : ReadRoom::Reader {
-  void OnRoom(Quota quota) override {
+struct Reading : ReadGrants::Reader {
+  void OnGranted(Quota quota) override {
     as = share;
     if (on_room) on_room();
     ++told;
@@ -371,7 +371,7 @@ class ReadRoomTest : public InflightTest {
   void Do(absl::AnyInvocable<void()> task) {
     ASSERT_TRUE(DoOn(worker(0), std::move(task)));
   }
-  ReadRoom room_{&inflight_, worker(0)};
+  ReadGrants grants_{&inflight_, worker(0)};
 };
 
 TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
@@ -379,20 +379,20 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   Reading large;
   Reading small;
   Do([&] {
-    room_.Ask(&first, this, 40, 40);
+    grants_.Ask(&first, this, 40, 40);
     EXPECT_EQ(first.told, 1);
     EXPECT_EQ(first.as, Quota::kReading);
     inflight_.Add(Quota::kReading, worker(0), 90);
     // No capacity for this one, but one may always continue.
-    room_.Ask(&large, this, 5000, 5000);
+    grants_.Ask(&large, this, 5000, 5000);
     EXPECT_EQ(large.told, 1);
     EXPECT_EQ(large.as, Quota::kBeyond);
     inflight_.Add(Quota::kBeyond, worker(0), 5000);
   });
   Reading middle;
   Do([&] {
-    room_.Ask(&middle, this, 95, 95);
-    room_.Ask(&small, this, 10, 10);
+    grants_.Ask(&middle, this, 95, 95);
+    grants_.Ask(&small, this, 10, 10);
     EXPECT_EQ(middle.told, 0);
     EXPECT_EQ(small.told, 0);
     // Capacity for one of them: it is the smaller, though it came later.
@@ -402,14 +402,14 @@ TEST_F(ReadRoomTest, SmallestFirstAndOneAlwaysGoesOn) {
   EXPECT_EQ(small.as, Quota::kReading);
   EXPECT_EQ(middle.told, 0);
   Do([&] {
-    room_.Forget(&large);
+    grants_.Forget(&large);
     inflight_.Remove(Quota::kBeyond, worker(0), 5000);
   });
   // Now no request is beyond, and the oldest one that waits goes there.
   EXPECT_TRUE(Eventually([&] { return middle.told == 1; }));
   EXPECT_EQ(middle.as, Quota::kBeyond);
   Do([&] {
-    for (Reading* one : {&first, &middle, &small, &large}) room_.Forget(one);
+    for (Reading* one : {&first, &middle, &small, &large}) grants_.Forget(one);
     inflight_.Remove(Quota::kReading, worker(0), 40);
   });
   EXPECT_EQ(inflight_.reading(), 0u);
@@ -420,24 +420,24 @@ TEST_F(ReadRoomTest, WhoWaitsStandsStillSinceThen) {
   Reading first;
   Reading beyond;
   Reading next;
-  Do([&] { room_.Ask(&first, this, 40, 40); });
+  Do([&] { grants_.Ask(&first, this, 40, 40); });
   absl::SleepFor(absl::Milliseconds(600));
   absl::Time asked;
   Do([&] {
     inflight_.Add(Quota::kReading, worker(0), 90);
-    room_.Ask(&beyond, this, 200, 200);
+    grants_.Ask(&beyond, this, 200, 200);
     EXPECT_EQ(beyond.told, 1);  // one always does
     EXPECT_EQ(beyond.as, Quota::kBeyond);
     inflight_.Add(Quota::kBeyond, worker(0), 200);
     asked = absl::Now();
-    room_.Ask(&next, this, 95, 95);
+    grants_.Ask(&next, this, 95, 95);
     EXPECT_EQ(next.told, 0);
   });
   EXPECT_TRUE(Eventually([&] { return next.told == 1; }));
   EXPECT_EQ(next.as, Quota::kBeyond);
   EXPECT_GE(absl::Now() - asked, absl::Milliseconds(490));
   Do([&] {
-    for (Reading* one : {&first, &beyond, &next}) room_.Forget(one);
+    for (Reading* one : {&first, &beyond, &next}) grants_.Forget(one);
     inflight_.Remove(Quota::kReading, worker(0), 90);
     inflight_.Remove(Quota::kBeyond, worker(0), 200);
   });
@@ -453,23 +453,23 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
   Do([&] {
     for (Reading& one : held) {
       one.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
-      room_.Ask(&one, &greedy, 20, 20);
+      grants_.Ask(&one, &greedy, 20, 20);
     }
     EXPECT_EQ(held[0].told + held[1].told, 2);
     EXPECT_EQ(held[2].told + held[3].told, 0);
     // One that is complete, and looked up, holds what it held.
-    room_.Complete(&held[0]);
-    room_.Ask(&small[0], &others[0], 20, 20);
+    grants_.Complete(&held[0]);
+    grants_.Ask(&small[0], &others[0], 20, 20);
     EXPECT_EQ(small[0].told, 1);
     inflight_.Add(Quota::kReading, worker(0), 20);
-    room_.Ask(&small[1], &others[1], 20, 20);
+    grants_.Ask(&small[1], &others[1], 20, 20);
     EXPECT_EQ(small[1].told, 1);
     inflight_.Add(Quota::kReading, worker(0), 20);
-    room_.Ask(&small[2], &others[2], 11, 11);
+    grants_.Ask(&small[2], &others[2], 11, 11);
     EXPECT_EQ(small[2].told, 0);
     EXPECT_EQ(held[2].told, 0);
     for (Reading* one : {&held[0], &held[1], &small[0], &small[1]}) {
-      room_.Forget(one);
+      grants_.Forget(one);
     }
     inflight_.Remove(Quota::kReading, worker(0), 80);
   });
@@ -477,8 +477,8 @@ TEST_F(ReadRoomTest, AConnectionLeavesAsMuchAsItHas) {
     return small[2].told == 1 && held[2].told == 1 && held[3].told == 1;
   }));
   Do([&] {
-    for (Reading& one : held) room_.Forget(&one);
-    room_.Forget(&small[2]);
+    for (Reading& one : held) grants_.Forget(&one);
+    grants_.Forget(&small[2]);
     inflight_.Remove(Quota::kReading, worker(0), 40);
     inflight_.Yield(Quota::kBeyond, this);
   });
@@ -492,11 +492,11 @@ TEST_F(ReadRoomTest, OfWhichLittleIsMissingNeedsItsRoomToo) {
   Do([&] {
     for (Reading& one : held) {
       one.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
-      room_.Ask(&one, this, 1, 20);
+      grants_.Ask(&one, this, 1, 20);
     }
     EXPECT_EQ(held[0].told + held[1].told, 2);
     EXPECT_EQ(held[2].told, 0);
-    for (Reading& one : held) room_.Forget(&one);
+    for (Reading& one : held) grants_.Forget(&one);
     inflight_.Remove(Quota::kReading, worker(0), 40);
     inflight_.Yield(Quota::kBeyond, this);
   });
@@ -513,17 +513,17 @@ TEST_F(ReadRoomTest, AConnectionThatHasItsPartHoldsUpNobody) {
   EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
   Do([&] {
     held.on_room = [&] { inflight_.Add(Quota::kReading, worker(0), 20); };
-    room_.Ask(&held, &greedy, 20, 20);
+    grants_.Ask(&held, &greedy, 20, 20);
     inflight_.Add(Quota::kReading, worker(0), 70);
-    room_.Ask(&small, &greedy, 6, 6);
-    room_.Ask(&larger, &others, 10, 10);
+    grants_.Ask(&small, &greedy, 6, 6);
+    grants_.Ask(&larger, &others, 10, 10);
     EXPECT_EQ(small.told + larger.told, 0);
     inflight_.Remove(Quota::kReading, worker(0), 10);
   });
   EXPECT_TRUE(Eventually([&] { return larger.told == 1; }));
   EXPECT_EQ(small.told, 0);
   Do([&] {
-    for (Reading* one : {&held, &small, &larger}) room_.Forget(one);
+    for (Reading* one : {&held, &small, &larger}) grants_.Forget(one);
     inflight_.Remove(Quota::kReading, worker(0), 80);
     inflight_.Yield(Quota::kBeyond, this);
   });
@@ -533,20 +533,20 @@ TEST_F(ReadRoomTest, WhatIsUnpackedNeedsRoomToo) {
   Reading packed;
   Reading other;
   Do([&] {
-    EXPECT_TRUE(room_.Hold(&packed, this, 30));
+    EXPECT_TRUE(grants_.Hold(&packed, this, 30));
     inflight_.Add(Quota::kReading, worker(0), 30);
-    EXPECT_TRUE(room_.Hold(&packed, this, 50));
+    EXPECT_TRUE(grants_.Hold(&packed, this, 50));
     inflight_.Add(Quota::kReading, worker(0), 20);
-    EXPECT_FALSE(room_.Hold(&packed, this, 51));
+    EXPECT_FALSE(grants_.Hold(&packed, this, 51));
     // It has 50, so its connection's quota is used up.
-    EXPECT_FALSE(room_.Hold(&other, this, 1));
+    EXPECT_FALSE(grants_.Hold(&other, this, 1));
     int connection = 0;
-    EXPECT_TRUE(room_.Hold(&other, &connection, 25));
-    room_.Forget(&other);
-    room_.Forget(&packed);
+    EXPECT_TRUE(grants_.Hold(&other, &connection, 25));
+    grants_.Forget(&other);
+    grants_.Forget(&packed);
     inflight_.Remove(Quota::kReading, worker(0), 50);
-    EXPECT_TRUE(room_.Hold(&other, this, 50));
-    room_.Forget(&other);
+    EXPECT_TRUE(grants_.Hold(&other, this, 50));
+    grants_.Forget(&other);
   });
 }
 
@@ -558,15 +558,15 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Reading larger;
   Do([&] {
     // A quarter of the capacity is 25 bytes: it has that, as no other asks.
-    room_.Ask(&held[0], &greedy, 20, 20);
+    grants_.Ask(&held[0], &greedy, 20, 20);
     inflight_.Add(Quota::kReading, worker(0), 20);
-    room_.Ask(&held[1], &greedy, 30, 30);
+    grants_.Ask(&held[1], &greedy, 30, 30);
     inflight_.Add(Quota::kReading, worker(0), 30);
     // A request goes beyond, so that from now on capacity is needed.
     EXPECT_TRUE(inflight_.GoBeyond(Quota::kBeyond, this));
     inflight_.Add(Quota::kReading, worker(0), 50);
-    room_.Ask(&small, &greedy, 10, 10);
-    room_.Ask(&larger, &other, 30, 30);
+    grants_.Ask(&small, &greedy, 10, 10);
+    grants_.Ask(&larger, &other, 30, 30);
     EXPECT_EQ(small.told + larger.told, 0);
     // Capacity for either of them. The other connection's is let in, though
     // larger, and then none is left.
@@ -578,15 +578,15 @@ TEST_F(ReadRoomTest, OneConnectionLeavesRoomForOthers) {
   Do([&] {
     EXPECT_EQ(held[0].told + held[1].told, 2);
     inflight_.Remove(Quota::kReading, worker(0), 60);
-    room_.Forget(&held[0]);
-    room_.Forget(&held[1]);
+    grants_.Forget(&held[0]);
+    grants_.Forget(&held[1]);
     inflight_.Yield(Quota::kBeyond, this);
   });
   // No other connection asks any more.
   EXPECT_TRUE(Eventually([&] { return small.told == 1; }));
   Do([&] {
     for (Reading* one : {&held[0], &held[1], &small, &larger}) {
-      room_.Forget(one);
+      grants_.Forget(one);
     }
   });
 }
@@ -597,13 +597,13 @@ TEST_F(ReadRoomTest, SomebodyWaits) {
   Reading waits;
   EXPECT_FALSE(inflight_.readers_wait());
   Do([&] {
-    room_.Ask(&large, this, 5000, 5000);  // beyond
+    grants_.Ask(&large, this, 5000, 5000);  // beyond
     EXPECT_FALSE(inflight_.readers_wait());
-    room_.Ask(&waits, this, 5000, 5000);
+    grants_.Ask(&waits, this, 5000, 5000);
     EXPECT_TRUE(inflight_.readers_wait());
-    room_.Forget(&waits);
+    grants_.Forget(&waits);
     EXPECT_FALSE(inflight_.readers_wait());
-    room_.Forget(&large);
+    grants_.Forget(&large);
   });
   Charge held(&inflight_, Quota::kReading, worker(0));
   held.Set(101);
@@ -611,7 +611,7 @@ TEST_F(ReadRoomTest, SomebodyWaits) {
 }
 
 TEST_F(ReadRoomTest, WithoutABoundThereIsRoom) {
-  ReadRoom open(nullptr, worker(0));
+  ReadGrants open(nullptr, worker(0));
   Reading reader;
   Do([&] {
     open.Ask(&reader, this, 1, size_t{1} << 40);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadRoom: which of one worker's large requests may arrive as a whole while
+// ReadGrants: which of one worker's large requests may arrive as a whole while
 // the quota for reading (inflight.h) has capacity. The smallest remainder comes
 // first; the oldest request may exceed the quota.
 // It also sets the windows of connections, within which bytes arrive without a
 // grant, and limits what one connection may use of them.
 //
 // Not thread-safe: on its worker's thread only.
-#ifndef FNCACHE_PROXY_TRANSPORT_READ_ROOM_H_
-#define FNCACHE_PROXY_TRANSPORT_READ_ROOM_H_
+#ifndef FNCACHE_PROXY_TRANSPORT_READ_GRANTS_H_
+#define FNCACHE_PROXY_TRANSPORT_READ_GRANTS_H_
 
 #include <cstddef>
 #include <vector>
@@ -21,13 +21,13 @@
 
 namespace fncache::proxy::transport {
 
-class ReadRoom {
+class ReadGrants {
  public:
   // A request that is, or becomes, larger than its first window.
   class Reader {
    public:
     // The remainder may arrive. The whole request is to be counted as `quota`.
-    virtual void OnRoom(Inflight::Quota quota) = 0;
+    virtual void OnGranted(Inflight::Quota quota) = 0;
 
    protected:
     ~Reader() = default;
@@ -35,26 +35,26 @@ class ReadRoom {
     bool waits() const { return state_ == State::kWaits; }
 
    private:
-    friend class ReadRoom;
+    friend class ReadGrants;
     enum class State { kNone, kWaits, kComes };
     State state_ = State::kNone;
     const void* connection_ = nullptr;
     size_t remainder_ = 0;
     size_t bytes_ = 0;
-    size_t has_ = 0;     // of its connection's bytes in parts_
+    size_t has_ = 0;     // of its connection's bytes in granted_
     int64_t since_ = 0;  // when it began to wait
   };
 
   // `inflight` may be null: then every request is granted.
-  ReadRoom(Inflight* inflight, Worker* worker)
+  ReadGrants(Inflight* inflight, Worker* worker)
       : inflight_(inflight), worker_(worker) {}
-  ReadRoom(const ReadRoom&) = delete;
-  ReadRoom& operator=(const ReadRoom&) = delete;
+  ReadGrants(const ReadGrants&) = delete;
+  ReadGrants& operator=(const ReadGrants&) = delete;
 
   Inflight* inflight() const { return inflight_; }
 
   // `reader` asks to use `bytes`, of which `remainder` have not arrived on its
-  // connection. OnRoom may be called before this returns.
+  // connection. OnGranted may be called before this returns.
   void Ask(Reader* reader, const void* connection, size_t remainder,
            size_t bytes);
   // `reader` asks to use `bytes` in all, decompressed. False if they do not
@@ -85,11 +85,11 @@ class ReadRoom {
   // The smallest waiting request that fits, preferring connections below their
   // quota. Null if none fits.
   Reader* Next() const;
-  // True if `reader` may use `bytes` of `room` free ones. The growth must leave
-  // others at least as much as its connection then has.
-  bool Fits(const Reader& reader, size_t bytes, size_t room) const;
+  // True if `reader` may use `bytes` of `capacity` free ones. The growth must
+  // leave others at least as much as its connection then has.
+  bool Fits(const Reader& reader, size_t bytes, size_t capacity) const;
   void Have(Reader* reader, size_t bytes);
-  size_t PartOf(const void* connection) const;
+  size_t GrantedTo(const void* connection) const;
   void Look();
   void LookIn(absl::Duration delay);
 
@@ -97,11 +97,11 @@ class ReadRoom {
   Worker* const worker_;
   std::vector<Reader*> waiting_;  // in order of arrival
   // Granted bytes by connection.
-  absl::flat_hash_map<const void*, size_t> parts_;
+  absl::flat_hash_map<const void*, size_t> granted_;
   absl::optional<TimerId> timer_;
   bool soon_ = false;  // timer_ fires in the next event-loop iteration
 };
 
 }  // namespace fncache::proxy::transport
 
-#endif  // FNCACHE_PROXY_TRANSPORT_READ_ROOM_H_
+#endif  // FNCACHE_PROXY_TRANSPORT_READ_GRANTS_H_

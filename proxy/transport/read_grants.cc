@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "proxy/transport/read_room.h"
+#include "proxy/transport/read_grants.h"
 
 #include <algorithm>
 
@@ -31,31 +31,33 @@ constexpr size_t kLargeWindows = 16;
 
 }  // namespace
 
-size_t ReadRoom::PartOf(const void* connection) const {
-  const auto found = parts_.find(connection);
-  return found == parts_.end() ? 0 : found->second;
+size_t ReadGrants::GrantedTo(const void* connection) const {
+  const auto found = granted_.find(connection);
+  return found == granted_.end() ? 0 : found->second;
 }
 
-void ReadRoom::Have(Reader* reader, size_t bytes) {
+void ReadGrants::Have(Reader* reader, size_t bytes) {
   if (bytes == reader->has_) return;
-  size_t& part = parts_[reader->connection_];
+  size_t& part = granted_[reader->connection_];
   part += bytes - reader->has_;
   reader->has_ = bytes;
-  if (part == 0) parts_.erase(reader->connection_);
+  if (part == 0) granted_.erase(reader->connection_);
 }
 
-bool ReadRoom::Fits(const Reader& reader, size_t bytes, size_t room) const {
+bool ReadGrants::Fits(const Reader& reader, size_t bytes,
+                      size_t capacity) const {
   return bytes <= reader.has_ ||
-         PartOf(reader.connection_) + 2 * (bytes - reader.has_) <= room;
+         GrantedTo(reader.connection_) + 2 * (bytes - reader.has_) <= capacity;
 }
 
-void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
-                   size_t bytes) {
+void ReadGrants::Ask(Reader* reader, const void* connection, size_t remainder,
+                     size_t bytes) {
   reader->connection_ = connection;
   reader->remainder_ = remainder;
   reader->bytes_ = bytes;
   // No overtaking: waiting requests did not fit at the last look.
-  if (inflight_ == nullptr || Fits(*reader, bytes, inflight_->RoomToRead())) {
+  if (inflight_ == nullptr ||
+      Fits(*reader, bytes, inflight_->CapacityToRead())) {
     return Grant(reader, Inflight::Quota::kReading);
   }
   reader->state_ = Reader::State::kWaits;
@@ -66,27 +68,28 @@ void ReadRoom::Ask(Reader* reader, const void* connection, size_t remainder,
   LookIn(kLookAgain);
 }
 
-bool ReadRoom::Hold(Reader* reader, const void* connection, size_t bytes) {
+bool ReadGrants::Hold(Reader* reader, const void* connection, size_t bytes) {
   reader->connection_ = connection;
-  if (inflight_ != nullptr && !Fits(*reader, bytes, inflight_->RoomToRead())) {
+  if (inflight_ != nullptr &&
+      !Fits(*reader, bytes, inflight_->CapacityToRead())) {
     return false;
   }
   Have(reader, bytes);
   return true;
 }
 
-void ReadRoom::Grant(Reader* reader, Inflight::Quota quota) {
+void ReadGrants::Grant(Reader* reader, Inflight::Quota quota) {
   reader->state_ = Reader::State::kComes;
   if (quota == Inflight::Quota::kReading) Have(reader, reader->bytes_);
-  reader->OnRoom(quota);
+  reader->OnGranted(quota);
 }
 
-void ReadRoom::StopWaiting(Reader* reader) {
+void ReadGrants::StopWaiting(Reader* reader) {
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), reader));
   inflight_->ReadersWait(-1);
 }
 
-void ReadRoom::Complete(Reader* reader) {
+void ReadGrants::Complete(Reader* reader) {
   if (reader->state_ == Reader::State::kNone) return;
   if (reader->state_ == Reader::State::kWaits) StopWaiting(reader);
   reader->state_ = Reader::State::kNone;
@@ -96,20 +99,20 @@ void ReadRoom::Complete(Reader* reader) {
   if (!waiting_.empty()) LookIn(absl::ZeroDuration());
 }
 
-void ReadRoom::Forget(Reader* reader) {
+void ReadGrants::Forget(Reader* reader) {
   Complete(reader);
   if (reader->has_ > 0 && !waiting_.empty()) LookIn(absl::ZeroDuration());
   Have(reader, 0);
 }
 
-ReadRoom::Reader* ReadRoom::Next() const {
+ReadGrants::Reader* ReadGrants::Next() const {
   const size_t part = inflight_->limit(Inflight::Quota::kReading) / 4;
-  const size_t room = inflight_->RoomToRead();
+  const size_t capacity = inflight_->CapacityToRead();
   Reader* smallest = nullptr;
   bool smallest_over = false;
   for (Reader* reader : waiting_) {
-    if (!Fits(*reader, reader->bytes_, room)) continue;
-    const size_t has = PartOf(reader->connection_);
+    if (!Fits(*reader, reader->bytes_, capacity)) continue;
+    const size_t has = GrantedTo(reader->connection_);
     const bool over = has > 0 && has + reader->bytes_ > part;
     if (smallest == nullptr || over < smallest_over ||
         (over == smallest_over && reader->remainder_ < smallest->remainder_)) {
@@ -120,7 +123,7 @@ ReadRoom::Reader* ReadRoom::Next() const {
   return smallest;
 }
 
-void ReadRoom::Look() {
+void ReadGrants::Look() {
   absl::Duration again = absl::ZeroDuration();
   const int64_t now = worker_->loop()->now();
   for (int i = 0; i < kGrantsPerIteration && !waiting_.empty(); ++i) {
@@ -131,7 +134,7 @@ void ReadRoom::Look() {
       next = waiting_.front();
       quota = Inflight::Quota::kBeyond;
       const bool long_enough = now - next->since_ >= kWaitsLong &&
-                               inflight_->HasRoomBeyond(next->bytes_);
+                               inflight_->FitsBeyond(next->bytes_);
       if (!long_enough && !inflight_->ReadBeyond(next, next->bytes_)) {
         again = kLookAgain;
         break;
@@ -143,7 +146,7 @@ void ReadRoom::Look() {
   if (!waiting_.empty()) LookIn(again);
 }
 
-void ReadRoom::LookIn(absl::Duration delay) {
+void ReadGrants::LookIn(absl::Duration delay) {
   const bool soon = delay == absl::ZeroDuration();
   if (timer_.has_value()) {
     if (soon_ || !soon) return;
@@ -156,17 +159,16 @@ void ReadRoom::LookIn(absl::Duration delay) {
   });
 }
 
-void ReadRoom::GrowWindow(http2::Connection& connection) const {
+void ReadGrants::GrowWindow(http2::Connection& connection) const {
   if (connection.streams() > kFewStreams) return;
-  if (inflight_ == nullptr ||
-      (!inflight_->readers_wait() &&
-       inflight_->HasRoom(Inflight::Quota::kReading,
-                          kLargeWindows * kLargeWindow))) {
+  if (inflight_ == nullptr || (!inflight_->readers_wait() &&
+                               inflight_->Fits(Inflight::Quota::kReading,
+                                               kLargeWindows * kLargeWindow))) {
     connection.SetStreamWindow(kLargeWindow);
   }
 }
 
-void ReadRoom::ShrinkWindow(http2::Connection& connection) const {
+void ReadGrants::ShrinkWindow(http2::Connection& connection) const {
   if (connection.stream_window() <= http2::kUsualWindow) return;
   if (connection.streams() > kManyStreams ||
       (inflight_ != nullptr && inflight_->readers_wait())) {
@@ -174,11 +176,12 @@ void ReadRoom::ShrinkWindow(http2::Connection& connection) const {
   }
 }
 
-bool ReadRoom::MayHold(http2::Connection& connection, size_t more) const {
+bool ReadGrants::MayHold(http2::Connection& connection, size_t more) const {
   const size_t held = connection.held() + more;
   const size_t most = size_t{connection.max_streams()} * http2::kUsualWindow +
                       kManyStreams * kLargeWindow;
-  return held <= most && (inflight_ == nullptr || inflight_->LeavesRoom(held));
+  return held <= most &&
+         (inflight_ == nullptr || inflight_->LeavesCapacity(held));
 }
 
 }  // namespace fncache::proxy::transport
