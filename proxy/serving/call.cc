@@ -312,7 +312,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
   if (leads) {
     run_->SetFlight(context_.flights.Launched(seat_.get(), run_, outlives));
   } else {
-    run_->SetPlace(seat_);
+    run_->SetSeat(seat_);
   }
   WatchCaller();
 }

@@ -30,12 +30,12 @@ bool ReleaseGate::Enter(const FlightCallerPtr& caller) {
   MutexLock lock(&mutex_);
   if (running_ < max_running_) {
     ++running_;
-    caller->place_ = FlightCaller::Place::kRunning;
+    caller->gate_state_ = FlightCaller::GateState::kRunning;
     instruments_.ReleasedRunning(1);
     return true;
   }
   queue_.emplace(caller->number_, caller);
-  caller->place_ = FlightCaller::Place::kQueued;
+  caller->gate_state_ = FlightCaller::GateState::kQueued;
   instruments_.ReleasedWaiting(1);
   return false;
 }
@@ -45,9 +45,10 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
   FlightCallerPtr gone;
   FlightCallerPtr next;
   MutexLock lock(&mutex_);
-  const auto place = std::exchange(caller->place_, FlightCaller::Place::kNone);
-  if (place == FlightCaller::Place::kNone) return nullptr;
-  if (place == FlightCaller::Place::kQueued) {
+  const auto state =
+      std::exchange(caller->gate_state_, FlightCaller::GateState::kNone);
+  if (state == FlightCaller::GateState::kNone) return nullptr;
+  if (state == FlightCaller::GateState::kQueued) {
     const auto it = queue_.find(caller->number_);
     gone = std::move(it->second);
     queue_.erase(it);
@@ -62,7 +63,7 @@ FlightCallerPtr ReleaseGate::Leave(FlightCaller* caller) {
   }
   next = std::move(queue_.begin()->second);
   queue_.erase(queue_.begin());
-  next->place_ = FlightCaller::Place::kRunning;
+  next->gate_state_ = FlightCaller::GateState::kRunning;
   instruments_.ReleasedWaiting(-1);
   return next;
 }
@@ -74,7 +75,7 @@ std::vector<FlightCallerPtr> ReleaseGate::SetMaxRunning(int max_running) {
   while (running_ < max_running_ && !queue_.empty()) {
     next.push_back(std::move(queue_.begin()->second));
     queue_.erase(queue_.begin());
-    next.back()->place_ = FlightCaller::Place::kRunning;
+    next.back()->gate_state_ = FlightCaller::GateState::kRunning;
     ++running_;
     instruments_.ReleasedWaiting(-1);
     instruments_.ReleasedRunning(1);
@@ -208,19 +209,19 @@ Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
   caller->number_ = next_number_.fetch_add(1, std::memory_order_relaxed);
   const auto found = shard.flights.find(caller->key_);
   if (found != shard.flights.end()) {
-    caller->part_ = FlightCaller::Part::kJoined;
+    caller->role_ = FlightCaller::Role::kJoined;
     caller->flight_ = found->second;
     caller->stale_ |= found->second->stale;
     found->second->joined.emplace(caller->number_, caller);
     if (std::exchange(found->second->abandonment, 0) != 0) {
-      GivePlaceBack(found->second.get());
+      ReturnSlot(found->second.get());
       instruments_.AbandonedRunning(-1);
     }
     instruments_.CallerJoined();
     return Verdict::kWait;
   }
   if (shard.uncollapsed.contains(caller->key_)) {
-    caller->part_ = FlightCaller::Part::kReleased;
+    caller->role_ = FlightCaller::Role::kReleased;
     return gate_.Enter(caller) ? Verdict::kRun : Verdict::kWait;
   }
   shard.flights.emplace(caller->key_, Open(caller));
@@ -236,7 +237,7 @@ FlightTable::Refresh FlightTable::EnterToRefresh(const FlightCallerPtr& leader,
       shard.uncollapsed.contains(leader->key_)) {
     return Refresh::kNotNeeded;
   }
-  if (!TakePlace()) return Refresh::kFull;
+  if (!TakeSlot()) return Refresh::kFull;
   auto flight = Open(leader);
   flight->unattended = true;
   shard.flights.emplace(leader->key_, std::move(flight));
@@ -246,13 +247,13 @@ FlightTable::Refresh FlightTable::EnterToRefresh(const FlightCallerPtr& leader,
 std::shared_ptr<Flight> FlightTable::Open(const FlightCallerPtr& leader) {
   auto flight = std::make_shared<Flight>(leader->key_, leader->stale_);
   flight->leader = leader;
-  leader->part_ = FlightCaller::Part::kLeader;
+  leader->role_ = FlightCaller::Role::kLeader;
   leader->flight_ = flight;
   instruments_.FlightOpened();
   return flight;
 }
 
-bool FlightTable::TakePlace() {
+bool FlightTable::TakeSlot() {
   int taken = unattended_.load(std::memory_order_relaxed);
   while (taken < options_.max_unattended) {
     if (unattended_.compare_exchange_weak(taken, taken + 1,
@@ -263,14 +264,14 @@ bool FlightTable::TakePlace() {
   return false;
 }
 
-void FlightTable::GivePlaceBack(Flight* flight) {
+void FlightTable::ReturnSlot(Flight* flight) {
   if (!std::exchange(flight->unattended, false)) return;
   unattended_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void FlightTable::Close(Flight* flight) {
   flight->closed = true;
-  GivePlaceBack(flight);
+  ReturnSlot(flight);
   if (std::exchange(flight->abandonment, 0) != 0) {
     instruments_.AbandonedRunning(-1);
   }
@@ -282,7 +283,7 @@ std::shared_ptr<Flight> FlightTable::Launched(FlightCaller* leader,
                                               bool outlives) {
   Shard& shard = ShardOf(leader->key_);
   MutexLock lock(&shard.mutex);
-  if (leader->part_ != FlightCaller::Part::kLeader) return nullptr;
+  if (leader->role_ != FlightCaller::Role::kLeader) return nullptr;
   leader->flight_->call = std::move(call);
   leader->flight_->outlives = outlives;
   return leader->flight_;
@@ -294,7 +295,7 @@ void FlightTable::FinishFound(FlightCaller* leader,
   {
     Shard& shard = ShardOf(leader->key_);
     MutexLock lock(&shard.mutex);
-    if (leader->part_ != FlightCaller::Part::kLeader) return;
+    if (leader->role_ != FlightCaller::Role::kLeader) return;
     flight = leader->flight_;
   }
   Finish(flight, FlightEnd::kShared, std::move(entry), now, /*found=*/true);
@@ -314,7 +315,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
   Close(flight.get());
   const bool listed = shard.Remove(*flight);
   if (flight->leader != nullptr) {
-    flight->leader->part_ = FlightCaller::Part::kNone;
+    flight->leader->role_ = FlightCaller::Role::kNone;
     flight->leader->flight_ = nullptr;
     actions.gone = std::move(flight->leader);
   }
@@ -331,7 +332,7 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     auto next = std::make_shared<Flight>(flight->key, flight->stale);
     next->leader = std::move(longest->second);
     joined.erase(longest);
-    next->leader->part_ = FlightCaller::Part::kLeader;
+    next->leader->role_ = FlightCaller::Role::kLeader;
     next->leader->flight_ = next;
     for (auto& [number, caller] : joined) caller->flight_ = next;
     next->joined = std::move(joined);
@@ -356,18 +357,18 @@ void FlightTable::Finish(const std::shared_ptr<Flight>& flight, FlightEnd end,
     caller->flight_ = nullptr;
     instruments_.CallerLeft();
     if (end == FlightEnd::kFailed && caller->has_old_) {
-      caller->part_ = FlightCaller::Part::kNone;
+      caller->role_ = FlightCaller::Role::kNone;
       actions.Tell(std::move(caller), OldSignal(code));
       continue;
     }
     if (alone) {
-      caller->part_ = FlightCaller::Part::kReleased;
+      caller->role_ = FlightCaller::Role::kReleased;
       instruments_.CallerReleased();
       if (gate_.Enter(caller))
         actions.Tell(std::move(caller), RunSignal(/*queued=*/false));
       continue;
     }
-    caller->part_ = FlightCaller::Part::kNone;
+    caller->role_ = FlightCaller::Role::kNone;
     FlightSignal answer;
     answer.verdict = Verdict::kAnswer;
     answer.entry = entry;
@@ -380,19 +381,19 @@ bool FlightTable::Leave(FlightCaller* caller) {
   Actions actions;
   Shard& shard = ShardOf(caller->key_);
   MutexLock lock(&shard.mutex);
-  const auto part = std::exchange(caller->part_, FlightCaller::Part::kNone);
+  const auto role = std::exchange(caller->role_, FlightCaller::Role::kNone);
   const std::shared_ptr<Flight> flight = std::move(caller->flight_);
   caller->flight_ = nullptr;
-  switch (part) {
-    case FlightCaller::Part::kNone:
+  switch (role) {
+    case FlightCaller::Role::kNone:
       return false;
-    case FlightCaller::Part::kReleased: {
+    case FlightCaller::Role::kReleased: {
       FlightCallerPtr next = gate_.Leave(caller);
       if (next != nullptr)
         actions.Tell(std::move(next), RunSignal(/*queued=*/true));
       return false;
     }
-    case FlightCaller::Part::kJoined: {
+    case FlightCaller::Role::kJoined: {
       const auto it = flight->joined.find(caller->number_);
       actions.gone = std::move(it->second);
       flight->joined.erase(it);
@@ -400,7 +401,7 @@ bool FlightTable::Leave(FlightCaller* caller) {
       if (flight->leader != nullptr) return true;
       break;
     }
-    case FlightCaller::Part::kLeader: {
+    case FlightCaller::Role::kLeader: {
       actions.gone = std::move(flight->leader);
       flight->leader = nullptr;
       if (flight->call != nullptr || flight->joined.empty()) break;
@@ -408,17 +409,17 @@ bool FlightTable::Leave(FlightCaller* caller) {
       // joined.
       flight->leader = std::move(flight->joined.begin()->second);
       flight->joined.erase(flight->joined.begin());
-      flight->leader->part_ = FlightCaller::Part::kLeader;
+      flight->leader->role_ = FlightCaller::Role::kLeader;
       instruments_.CallerLeft();
       actions.Tell(flight->leader, LeadSignal());
       return false;
     }
   }
   // The leader has left. While others wait, its call continues.
-  const bool joined = part == FlightCaller::Part::kJoined;
+  const bool joined = role == FlightCaller::Role::kJoined;
   if (!flight->joined.empty()) return joined;
   if (flight->outlives) {
-    if (flight->call->MayBeAbandoned() && TakePlace()) {
+    if (flight->call->MayBeAbandoned() && TakeSlot()) {
       flight->unattended = true;
       flight->abandonment =
           next_abandonment_.fetch_add(1, std::memory_order_relaxed);

@@ -98,17 +98,17 @@ class FlightCaller {
   friend class FlightTable;
   friend class ReleaseGate;
   // The caller's role in its flight. Guarded by its shard's mutex.
-  enum class Part { kNone, kLeader, kJoined, kReleased };
+  enum class Role { kNone, kLeader, kJoined, kReleased };
   // The caller's state at the gate. Guarded by the gate's mutex.
-  enum class Place { kNone, kQueued, kRunning };
+  enum class GateState { kNone, kQueued, kRunning };
 
   const cache::key::Key key_;
   const absl::Time deadline_;
   const bool has_old_;
   bool stale_;           // set by Enter
   uint64_t number_ = 0;  // order of arrival; set by Enter
-  Part part_ = Part::kNone;
-  Place place_ = Place::kNone;
+  Role role_ = Role::kNone;
+  GateState gate_state_ = GateState::kNone;
   std::shared_ptr<Flight> flight_;  // kLeader, kJoined
 };
 
@@ -262,8 +262,8 @@ class FlightTable {
   // A flight that `leader` leads.
   std::shared_ptr<Flight> Open(const FlightCallerPtr& leader);
   // Takes one of the `max_unattended` slots; false if none is free.
-  bool TakePlace();
-  void GivePlaceBack(Flight* flight);
+  bool TakeSlot();
+  void ReturnSlot(Flight* flight);
   // From now on the table ignores reports about the flight: they are late.
   void Close(Flight* flight);
 

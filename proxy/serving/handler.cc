@@ -26,7 +26,7 @@ void FunctionHandler::OnAnswered(const grpc::Status& status) {
   context_.instruments.Answered(status.error_code());
 }
 
-void FunctionHandler::OnHeldUp() { context_.instruments.ConnectionHeldUp(); }
+void FunctionHandler::OnPaused() { context_.instruments.ConnectionPaused(); }
 
 absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   const FunctionStatePtr state = context_.states.Newest();

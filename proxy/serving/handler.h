@@ -38,7 +38,7 @@ class FunctionHandler final : public transport::CallHandler {
   void StartCall(transport::IncomingCallPtr call) override;
   void OnRefused(transport::Refusal why, const grpc::Status& status) override;
   void OnAnswered(const grpc::Status& status) override;
-  void OnHeldUp() override;
+  void OnPaused() override;
 
   // Calls whose requests are complete from now on have these settings. Name,
   // listen and upstream must not change. Any thread.

@@ -324,7 +324,7 @@ struct ShadowTrial::Impl {
   absl::Time budget_at ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
 };
 
-struct ShadowCall::Parts {
+struct ShadowCall::RequestValues {
   std::shared_ptr<ShadowTrial> trial;
   const telemetry::FunctionInstruments* instruments;
   // With `key: tag` a request may have a key although it cannot be fully read.
@@ -374,44 +374,44 @@ std::shared_ptr<ShadowTrial> ShadowTrial::For(
 std::unique_ptr<ShadowCall> ShadowTrial::Read(
     absl::Span<const absl::string_view> request,
     const telemetry::FunctionInstruments* instruments, Clock* clock) {
-  auto parts = std::make_unique<ShadowCall::Parts>();
-  parts->trial = shared_from_this();
-  parts->instruments = instruments;
+  auto values = std::make_unique<ShadowCall::RequestValues>();
+  values->trial = shared_from_this();
+  values->instruments = instruments;
   size_t size = 0;
   for (const absl::string_view slice : request) size += slice.size();
   std::unique_ptr<Reading> reading = impl_->Take();
   if (impl_->exact.has_value()) {
     const cache::key::Digest digest =
         impl_->exact->Compute(request, &reading->digest);
-    parts->exact_known = digest.keyed;
-    parts->exact = digest.key;
+    values->exact_known = digest.keyed;
+    values->exact = digest.key;
   }
   if (!impl_->masks.empty() && size <= kMostRead &&
-      !reading->masked.Read(impl_->masks, request, &parts->masked)) {
-    parts->masked.clear();
+      !reading->masked.Read(impl_->masks, request, &values->masked)) {
+    values->masked.clear();
   }
   impl_->PutBack(std::move(reading), size);
 
   const insight::request::CompositeName name =
       insight::request::ReadComposite(request);
-  parts->composite = Spell(name);
-  const std::string identity = absl::StrCat(parts->composite, " ", name.uid);
-  parts->composite_hash = HashOf(identity.data(), identity.size());
-  parts->all_masked =
-      HashOf(parts->masked.data(), parts->masked.size() * sizeof(uint64_t));
+  values->composite = Spell(name);
+  const std::string identity = absl::StrCat(values->composite, " ", name.uid);
+  values->composite_hash = HashOf(identity.data(), identity.size());
+  values->all_masked =
+      HashOf(values->masked.data(), values->masked.size() * sizeof(uint64_t));
   MutexLock lock(&impl_->mutex);
   if (impl_->since == absl::InfiniteFuture()) impl_->since = clock->Now();
   ++impl_->requests;
-  if (name.known()) impl_->composites.Add(parts->composite_hash);
+  if (name.known()) impl_->composites.Add(values->composite_hash);
   if (!impl_->masks.empty() && size > kMostRead) ++impl_->unread;
-  if (!parts->masked.empty()) impl_->masked_values.Add(parts->all_masked);
-  for (size_t i = 0; i < parts->masked.size(); ++i) {
-    const uint64_t value = parts->masked[i];
+  if (!values->masked.empty()) impl_->masked_values.Add(values->all_masked);
+  for (size_t i = 0; i < values->masked.size(); ++i) {
+    const uint64_t value = values->masked[i];
     // Zero: the mask hides nothing in this request.
     if (value == 0) continue;
     impl_->of_masks[i].values.Add(HashOf(&value, sizeof value));
   }
-  return std::make_unique<ShadowCall>(std::move(parts));
+  return std::make_unique<ShadowCall>(std::move(values));
 }
 
 ShadowReport ShadowTrial::Report() const {
@@ -444,35 +444,35 @@ ShadowReport ShadowTrial::Report() const {
   return report;
 }
 
-ShadowCall::ShadowCall(std::unique_ptr<Parts> parts)
-    : parts_(std::move(parts)) {}
+ShadowCall::ShadowCall(std::unique_ptr<RequestValues> values)
+    : values_(std::move(values)) {}
 
 ShadowCall::~ShadowCall() {
   if (!served_) return;
-  parts_->instruments->RecordShadowUncompared();
-  MutexLock lock(&parts_->impl().mutex);
-  ++parts_->impl().uncompared;
+  values_->instruments->RecordShadowUncompared();
+  MutexLock lock(&values_->impl().mutex);
+  ++values_->impl().uncompared;
 }
 
 void ShadowCall::LookedUp(cache::store::EntryRef served) {
   looked_up_ = true;
   served_ = std::move(served);
-  parts_->instruments->RecordShadowLookup();
-  MutexLock lock(&parts_->impl().mutex);
-  ++parts_->impl().lookups;
+  values_->instruments->RecordShadowLookup();
+  MutexLock lock(&values_->impl().mutex);
+  ++values_->impl().lookups;
 }
 
 void ShadowCall::Remember(const Key& key, absl::Time started) {
-  if (!parts_->exact_known) return;
+  if (!values_->exact_known) return;
   Filler filler;
   filler.started = absl::ToUnixNanos(started);
-  filler.exact = parts_->ExactOf(key);
-  filler.masked.reserve(parts_->masked.size());
-  for (const uint64_t value : parts_->masked) {
+  filler.exact = values_->ExactOf(key);
+  filler.masked.reserve(values_->masked.size());
+  for (const uint64_t value : values_->masked) {
     filler.masked.push_back(static_cast<uint32_t>(value));
   }
-  MutexLock lock(&parts_->impl().mutex);
-  parts_->impl().fillers.Add(key, std::move(filler));
+  MutexLock lock(&values_->impl().mutex);
+  values_->impl().fillers.Add(key, std::move(filler));
 }
 
 bool ShadowCall::Judge(const cache::ResponseView& answer, const Key& key,
@@ -486,19 +486,19 @@ bool ShadowCall::Judge(const cache::ResponseView& answer, const Key& key,
     served_ = std::move(found.entry);
   }
   const cache::store::EntryRef entry = std::move(served_);
-  const Parts::Comparison comparison =
-      parts_->Compare(answer, entry->body(), most_bytes, now);
+  const RequestValues::Comparison comparison =
+      values_->Compare(answer, entry->body(), most_bytes, now);
   std::vector<size_t> changed;
   const ShadowBy by =
-      parts_->Classify(key, absl::ToUnixNanos(entry->started()), &changed);
-  parts_->Count(by, changed, comparison, now);
+      values_->Classify(key, absl::ToUnixNanos(entry->started()), &changed);
+  values_->Count(by, changed, comparison, now);
   if (comparison.differs && by == ShadowBy::kMask) {
-    parts_->Report(key, changed, comparison, now);
+    values_->Report(key, changed, comparison, now);
   }
   return false;
 }
 
-ShadowCall::Parts::Comparison ShadowCall::Parts::Compare(
+ShadowCall::RequestValues::Comparison ShadowCall::RequestValues::Compare(
     const cache::ResponseView& answer, absl::string_view entry, uint64_t most,
     absl::Time now) const {
   Comparison comparison;
@@ -538,8 +538,8 @@ ShadowCall::Parts::Comparison ShadowCall::Parts::Compare(
   return comparison;
 }
 
-ShadowBy ShadowCall::Parts::Classify(const Key& key, int64_t started,
-                                     std::vector<size_t>* changed) const {
+ShadowBy ShadowCall::RequestValues::Classify(
+    const Key& key, int64_t started, std::vector<size_t>* changed) const {
   MutexLock lock(&impl().mutex);
   const Filler* const filler = impl().fillers.Find(key, started);
   if (filler == nullptr || !exact_known) return ShadowBy::kUnknown;
@@ -552,9 +552,10 @@ ShadowBy ShadowCall::Parts::Classify(const Key& key, int64_t started,
   return ShadowBy::kMask;
 }
 
-void ShadowCall::Parts::Count(ShadowBy by, const std::vector<size_t>& changed,
-                              const Comparison& comparison,
-                              absl::Time now) const {
+void ShadowCall::RequestValues::Count(ShadowBy by,
+                                      const std::vector<size_t>& changed,
+                                      const Comparison& comparison,
+                                      absl::Time now) const {
   instruments->RecordShadowHit(by, comparison.differs);
   const auto count = [&](ShadowReport::Count* counted) {
     ++counted->hits;
@@ -586,10 +587,10 @@ void ShadowCall::Parts::Count(ShadowBy by, const std::vector<size_t>& changed,
   }
 }
 
-void ShadowCall::Parts::Report(const Key& key,
-                               const std::vector<size_t>& changed,
-                               const Comparison& comparison,
-                               absl::Time now) const {
+void ShadowCall::RequestValues::Report(const Key& key,
+                                       const std::vector<size_t>& changed,
+                                       const Comparison& comparison,
+                                       absl::Time now) const {
   uint64_t unlogged = 0;
   if (!impl().log_limiter.Allows(now, &unlogged)) return;
   std::vector<std::string> masks;

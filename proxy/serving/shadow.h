@@ -90,8 +90,8 @@ class ShadowTrial : public std::enable_shared_from_this<ShadowTrial> {
 // One call of a trial.
 class ShadowCall {
  public:
-  struct Parts;  // what was read of the request
-  explicit ShadowCall(std::unique_ptr<Parts> parts);
+  struct RequestValues;  // what was read of the request
+  explicit ShadowCall(std::unique_ptr<RequestValues> values);
   // Counts a call that would have been a hit and was not compared.
   ~ShadowCall();
 
@@ -114,7 +114,7 @@ class ShadowCall {
   void Remember(const cache::key::Key& key, absl::Time started);
 
  private:
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<RequestValues> values_;
   cache::store::EntryRef served_;
   bool looked_up_ = false;
 };

@@ -52,17 +52,18 @@ void End(const transport::IncomingCall& call, int code, bool upstream,
 
 // One direction of a relayed call: bytes from one stream are sent on the other.
 // The sender's window opens as they are sent.
-class Way {
+class Direction {
  public:
   // `inflight` may be null: then there is no limit.
-  explicit Way(const transport::Inflight* inflight) : inflight_(inflight) {}
+  explicit Direction(const transport::Inflight* inflight)
+      : inflight_(inflight) {}
 
   // These bytes have arrived, and will be sent on.
   void Take(absl::string_view bytes) {
     messages_.Take(bytes);
     total_ += bytes.size();
     passed_ += bytes.size();
-    held_ += bytes.size();
+    unconsumed_ += bytes.size();
   }
   // If `to` keeps up with its bytes, `from` may send more.
   void Passed(http2::Stream& from, const http2::Stream& to) {
@@ -70,7 +71,7 @@ class Way {
   }
   // `to` has sent most of its bytes.
   void Release(http2::Stream& from) {
-    from.Consume(std::exchange(held_, 0));
+    from.Consume(std::exchange(unconsumed_, 0));
     if (passed_ < 4 * uint64_t{window_} || window_ == kLargestWindow) return;
     passed_ = 0;
     if (!MayGrow()) return;
@@ -82,7 +83,7 @@ class Way {
   bool amid() const { return messages_.amid(); }
   // The bytes that the call is charged for: those that wait to be sent, or the
   // window that it granted beyond the first one, whichever is more.
-  size_t Held(size_t waits) const {
+  size_t Charged(size_t waits) const {
     return std::max<size_t>(waits, window_ - kFirstWindow);
   }
   // Whether no bytes wait, or bytes were sent since the last call of Moved.
@@ -105,7 +106,8 @@ class Way {
   uint64_t passed_ = 0;  // bytes since the window got its size
   uint64_t total_ = 0;
   uint64_t sent_ = 0;  // of `total_`, at the last call of Moved
-  size_t held_ = 0;    // bytes that arrived, not yet given back to the window
+  // Bytes that arrived, not yet given back to the window.
+  size_t unconsumed_ = 0;
 };
 
 // The start of a request, which may have to be sent again. Large pieces are
@@ -232,8 +234,8 @@ class ForwardedCall final : public transport::CallTap,
   // connection all bytes that arrive are kept; windows bound them.
   KeptStart start_;
   bool whole_ = true;  // start_ is all that came
-  Way up_;
-  Way down_;
+  Direction up_;
+  Direction down_;
   size_t answer_fields_ = 0;
   bool again_ = false;  // the request will be sent again
   bool half_closed_ = false;
@@ -315,8 +317,8 @@ size_t ForwardedCall::UpWaits() const {
 }
 
 size_t ForwardedCall::Weight() const {
-  return (function_ == nullptr ? 0 : start_.size()) + up_.Held(UpWaits()) +
-         down_.Held(call_->stream().unsent()) + answer_fields_;
+  return (function_ == nullptr ? 0 : start_.size()) + up_.Charged(UpWaits()) +
+         down_.Charged(call_->stream().unsent()) + answer_fields_;
 }
 
 void ForwardedCall::Weigh() {

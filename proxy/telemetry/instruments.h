@@ -249,7 +249,7 @@ class FunctionInstruments {
   void AcceptFailed() const { accept_failures_.Add(); }
   void StreamRefused() const { streams_refused_.Add(); }
   // A caller's connection is not read for now.
-  void ConnectionHeldUp() const { connections_held_up_.Add(); }
+  void ConnectionPaused() const { connections_held_up_.Add(); }
   void RequestAbandoned() const { requests_abandoned_.Add(); }
   // A call that never began was answered with this status.
   void Answered(int code) const { answers_[StatusCodeIndex(code)].Add(); }

@@ -307,7 +307,7 @@ class CallHandler {
   virtual void OnAnswered(const grpc::Status& /*status*/) {}
   // A connection is not read until its requests are decompressed
   // (kMostToUnpack).
-  virtual void OnHeldUp() {}
+  virtual void OnPaused() {}
   // Takes over the call. Nothing has been read from it yet. On call->worker()'s
   // thread.
   virtual void StartCall(IncomingCallPtr call) = 0;

@@ -20,14 +20,15 @@ constexpr absl::Duration kGoodbye = absl::Milliseconds(250);
 }  // namespace
 
 // Serves the requests that arrive on one worker's connections.
-class Listener::Place final : public http2::Server::Handler {
+class Listener::WorkerHandler final : public http2::Server::Handler {
  public:
-  Place(Worker* worker, const ListenerOptions& options, CallHandler* handler)
+  WorkerHandler(Worker* worker, const ListenerOptions& options,
+                CallHandler* handler)
       : worker_(worker),
         grants_(options.inflight, worker),
         unpacking_(worker, kUnpackedPerIteration, kMostToUnpack,
                    [handler](http2::Connection* connection, bool much) {
-                     if (much) handler->OnHeldUp();
+                     if (much) handler->OnPaused();
                      connection->SetReading(!much);
                    }),
         max_request_bytes_(options.limits.max_request_bytes),
@@ -90,17 +91,18 @@ Listener::~Listener() {
 
 void Listener::Start(CallHandler* handler) {
   started_ = true;
-  std::vector<http2::Server::LoopHandler> places;
+  std::vector<http2::Server::LoopHandler> loops;
   for (Worker* const worker : options_.workers) {
-    places_.push_back(std::make_unique<Place>(worker, options_, handler));
-    places.push_back({worker->loop(), places_.back().get()});
+    handlers_.push_back(
+        std::make_unique<WorkerHandler>(worker, options_, handler));
+    loops.push_back({worker->loop(), handlers_.back().get()});
   }
-  server_->Start(std::move(places));
+  server_->Start(std::move(loops));
 }
 
 void Listener::SetLimits(const ListenerLimits& limits) {
-  for (const auto& place : places_) {
-    place->SetMaxRequestBytes(limits.max_request_bytes);
+  for (const auto& handler : handlers_) {
+    handler->SetMaxRequestBytes(limits.max_request_bytes);
   }
   http2::ServerLimits server;
   server.max_connections = limits.max_connections;

@@ -88,7 +88,7 @@ class Listener final {
   void Join();
 
  private:
-  class Place;
+  class WorkerHandler;
 
   explicit Listener(ListenerOptions options);
   // The number of calls of all workers, streams included.
@@ -96,7 +96,7 @@ class Listener final {
 
   const ListenerOptions options_;
   std::unique_ptr<http2::Server> server_;
-  std::vector<std::unique_ptr<Place>> places_;
+  std::vector<std::unique_ptr<WorkerHandler>> handlers_;
   bool started_ = false;
   bool joined_ = false;
   absl::Time deadline_;

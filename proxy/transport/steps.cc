@@ -9,11 +9,11 @@ namespace fncache::proxy::transport {
 
 void Steps::Add(Task* task, size_t bytes, http2::Connection* connection) {
   Line& line = lines_[connection];
-  if (line.places.empty()) order_.push_back(connection);
-  line.places.push_back({task, bytes});
+  if (line.queue.empty()) order_.push_back(connection);
+  line.queue.push_back({task, bytes});
   line.bytes += bytes;
   Weigh(line, connection);
-  const bool alone = order_.size() == 1 && line.places.size() == 1;
+  const bool alone = order_.size() == 1 && line.queue.size() == 1;
   if (alone && !does_ && done_ < per_iteration_) DoNext();
   ArmTimer();
 }
@@ -22,14 +22,14 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
   const auto found = lines_.find(connection);
   if (found == lines_.end()) return;
   Line& line = found->second;
-  const auto place =
-      std::find_if(line.places.begin(), line.places.end(),
-                   [&](const Line::Place& one) { return one.task == task; });
-  if (place == line.places.end()) return;
-  line.bytes -= place->bytes;
-  line.places.erase(place);
+  const auto queued =
+      std::find_if(line.queue.begin(), line.queue.end(),
+                   [&](const Line::Queued& one) { return one.task == task; });
+  if (queued == line.queue.end()) return;
+  line.bytes -= queued->bytes;
+  line.queue.erase(queued);
   Weigh(line, connection);
-  if (!line.places.empty()) return;
+  if (!line.queue.empty()) return;
   lines_.erase(found);
   if (order_.front() == connection) of_front_ = 0;
   order_.erase(std::find(order_.begin(), order_.end(), connection));
@@ -38,7 +38,7 @@ void Steps::Forget(Task* task, http2::Connection* connection) {
 void Steps::Weigh(Line& line, http2::Connection* connection) {
   // The first task is being done, so it does not wait.
   const size_t waits =
-      line.places.empty() ? 0 : line.bytes - line.places.front().bytes;
+      line.queue.empty() ? 0 : line.bytes - line.queue.front().bytes;
   const bool is_long = waits > (line.is_long ? a_line_ / 2 : a_line_);
   if (is_long == line.is_long) return;
   line.is_long = is_long;
@@ -47,7 +47,7 @@ void Steps::Weigh(Line& line, http2::Connection* connection) {
 
 void Steps::DoNext() {
   http2::Connection* const connection = order_.front();
-  Task* const task = lines_[connection].places.front().task;
+  Task* const task = lines_[connection].queue.front().task;
   does_ = true;
   const Task::Step step = task->OnStep();
   does_ = false;

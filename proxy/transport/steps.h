@@ -60,11 +60,11 @@ class Steps {
 
  private:
   struct Line {
-    struct Place {
+    struct Queued {
       Task* task;
       size_t bytes;
     };
-    std::deque<Place> places;
+    std::deque<Queued> queue;
     size_t bytes = 0;
     bool is_long = false;
   };

@@ -46,7 +46,7 @@ class ReadingHandler : public CallHandler {
       IncomingCall::Finish(std::move(*kept), status);
     });
   }
-  void OnHeldUp() override { ++held_up_; }
+  void OnPaused() override { ++held_up_; }
   int started() const { return started_; }
   int held_up() const { return held_up_; }
   std::vector<grpc::Status> read() {
