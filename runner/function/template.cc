@@ -184,11 +184,11 @@ class Renderer {
     bool settled = false;
     status = Requirements(*spec, &settled);
     if (!status.ok() || !settled) return status;
-    using Part = absl::Status (Renderer::*)(const Object&);
-    for (const Part part :
+    using Step = absl::Status (Renderer::*)(const Object&);
+    for (const Step step :
          {&Renderer::Resources, &Renderer::Status, &Renderer::ConnectionDetails,
           &Renderer::Context, &Renderer::Conditions, &Renderer::Results}) {
-      status = (this->*part)(*spec);
+      status = (this->*step)(*spec);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
