@@ -356,12 +356,12 @@ TEST_F(InflightTest, WhereTheFunctionHangsThoseInPlaceGiveUp) {
 
 struct Reading : ReadGrants::Reader {
   void OnGranted(Quota quota) override {
-    as = share;
+    as = quota;
     if (on_room) on_room();
     ++told;
   }
   std::atomic<int> told{0};
-  Share as = Quota::kArriving;
+  Quota as = Quota::kArriving;
   std::function<void()> on_room;
 };
 
