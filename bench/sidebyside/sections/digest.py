@@ -21,8 +21,8 @@ ENCODERS = {
     "protobufjs-defaults": "protobufjs with defaults",
     "reversed": "fields in reverse order",
 }
-BENCHMARKS = 4 * len(SHAPES) + len(ENCODER_SHAPES) * (1 + len(ENCODERS))
-FILTER = "^(digest|digest_encoder|parse_serialize_hash|xxh3)/"
+BENCHMARKS = 5 * len(SHAPES) + len(ENCODER_SHAPES) * (1 + len(ENCODERS))
+FILTER = "^(digest|digest_encoder|digest_masked|parse_serialize_hash|xxh3)/"
 
 
 def plan(profile: Profile) -> float:
@@ -113,6 +113,18 @@ def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
                 "gbps",
                 targets.DIGEST_OVER_PARSE if judged else None,
             )
+    digest = series.get(f"digest/{shape}/shuffled")
+    masked = series.get(f"digest_masked/{shape}/shuffled")
+    if digest is not None and masked is not None:
+        bench.results.ratio(
+            f"digest/{shape}/masked",
+            SHAPE_TITLES[shape],
+            "cost of a masked digest over that of a plain one",
+            digest,
+            masked,
+            "gbps",
+            targets.DIGEST_MASKED_OVER_PLAIN,
+        )
     xxh3 = series.get(f"xxh3/{shape}")
     if xxh3 is not None:
         bench.results.value(

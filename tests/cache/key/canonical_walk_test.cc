@@ -4,10 +4,13 @@
 // compared with protobuf, the slow path and the page (KeyChecker).
 #include "cache/key/canonical_walk.h"
 
+#include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cache/wire/wire.h"
 #include "gtest/gtest.h"
 #include "tests/cache/key/key_checker.h"
@@ -161,6 +164,46 @@ TEST(CanonicalWalk, WhatIsMaskedIsReadAndLeftOut) {
   }
   EXPECT_GT(fast, resources.size() / 2);
   EXPECT_GT(same, resources.size() / 2);
+}
+
+TEST(CanonicalWalk, MasksLeadIntoStructsOfAnySizeAndOrder) {
+  const auto structure = [](absl::string_view fields) {
+    return Field(5, fields);
+  };
+  KeyChecker checker(
+      *MaskSet::Parse({"context.a.b.*.m", "context.a.m"}, MaskRules::kAnyPath));
+  std::mt19937_64 random(1);
+  for (size_t count = 1; count < 140; count += count < 20 ? 1 : 7) {
+    SCOPED_TRACE(count);
+    const auto request = [&](absl::string_view masked) {
+      std::vector<std::string> inner = {Entry("m", masked)};
+      for (size_t i = 1; i < count; ++i) {
+        inner.push_back(Entry(absl::StrCat("key ", i),
+                              i % 3 == 0 ? structure(Entry("k", Text("v")))
+                                         : Text(absl::StrCat(i))));
+      }
+      std::shuffle(inner.begin(), inner.end(), random);
+      const std::string element = Field(1, structure(absl::StrJoin(inner, "")));
+      std::vector<std::string> outer = inner;
+      outer.push_back(Entry("b", Field(6, element + element)));
+      std::shuffle(outer.begin(), outer.end(), random);
+      return Field(5, Entry("a", structure(absl::StrJoin(outer, "")))) +
+             Field(15, std::string(300, 'r'));
+    };
+    const std::string text = request(Text("text"));
+    bool fast = false;
+    EXPECT_EQ(checker.CheckOne(text, &fast), "");
+    EXPECT_TRUE(fast);
+    for (const std::string& other :
+         {Text("another, longer text"), Text("\xc3\xa4"), Text("\xff"), ""s,
+          structure(Entry("k", Text("v"))), structure(Entry("k", Text("\xff"))),
+          structure(Field(1, Field(9, "unknown"))), Field(6, Field(1, "")),
+          Field(6, Field(1, "\x08"))}) {
+      const std::string changed = request(other);
+      EXPECT_EQ(checker.CheckOne(changed), "");
+      EXPECT_EQ(checker.CheckPair(text, changed), "");
+    }
+  }
 }
 
 TEST(CanonicalWalk, ResourcesHaveOneFormIfAndOnlyIfTheyAreEqual) {
