@@ -93,7 +93,7 @@ absl::optional<std::string> KeyChecker::Walk(absl::string_view bytes, int depth,
   };
   const auto run = [&](Machine machine) {
     const auto out =
-        std::make_unique<char[]>(CanonicalWalk::Room(bytes.size()));
+        std::make_unique<char[]>(CanonicalWalk::Capacity(bytes.size()));
     absl::string_view tag;
     CanonicalWalk walk(machine);
     const char* const end =

@@ -102,8 +102,8 @@ bool ProtobufParses(absl::string_view bytes, v1::RunFunctionRequest* request) {
   return Parse(bytes, request);
 }
 
-bool ProtobufParsesTagPart(absl::string_view bytes,
-                           v1::RunFunctionRequest* rest) {
+bool ProtobufParsesTagFields(absl::string_view bytes,
+                             v1::RunFunctionRequest* rest) {
   // A message without fields of its own keeps each field as it came. A skipped
   // field is bytes there, whatever they are.
   static const auto* const kSkipped = [] {
@@ -134,7 +134,7 @@ bool ProtobufParsesTagPart(absl::string_view bytes,
 Judged Judge(absl::string_view bytes, KeySource source) {
   Judged judged;
   if (source == KeySource::kTag) {
-    if (!ProtobufParsesTagPart(bytes, &judged.message)) return judged;
+    if (!ProtobufParsesTagFields(bytes, &judged.message)) return judged;
     judged.by_tag = Is64HexDigits(judged.message.meta().tag());
     judged.keyed = judged.by_tag;
     if (judged.keyed) return judged;

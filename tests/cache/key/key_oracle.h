@@ -43,7 +43,7 @@ bool ProtobufParses(absl::string_view bytes,
 
 // Parses what `key: tag` reads. `rest` is the request without the fields that
 // are skipped.
-bool ProtobufParsesTagPart(
+bool ProtobufParsesTagFields(
     absl::string_view bytes,
     apiextensions::fn::proto::v1::RunFunctionRequest* rest);
 
