@@ -58,16 +58,16 @@ void CallTrace::SetAnswer(const transport::Message& answer) {
 }
 
 void CallTrace::SetRun(const UpstreamRun& run, absl::Duration cost) {
-  const UpstreamRun::Told& told = run.told();
+  const UpstreamRun::TraceFacts& traced = run.trace_facts();
   answered_.cost = cost;
-  answered_.function_ttl = told.facts.ttl;
+  answered_.function_ttl = traced.facts.ttl;
   answered_.told_ttl =
-      told.told_ttl.has_value() ? told.told_ttl : told.facts.ttl;
+      traced.told_ttl.has_value() ? traced.told_ttl : traced.facts.ttl;
   answered_.stored = run.stored();
   if (run.stored()) answered_.lifetime = run.entry()->info().lifetime;
-  answered_.fatal = told.facts.fatal;
-  answered_.secrets = told.facts.secrets;
-  answered_.response_bytes = told.bytes;
+  answered_.fatal = traced.facts.fatal;
+  answered_.secrets = traced.facts.secrets;
+  answered_.response_bytes = traced.bytes;
 }
 
 void CallTrace::Write(telemetry::Outcome outcome, int code,

@@ -180,7 +180,7 @@ void UpstreamRun::End() {
                                   "max_response_bytes, ",
                                   call_->max_response_bytes())));
   }
-  if (told_.told_ttl.has_value()) call_->OnMessageChanged();
+  if (trace_facts_.told_ttl.has_value()) call_->OnMessageChanged();
   if (call_->began()) {
     context_.instruments.RecordUpstream(call_->status().error_code(),
                                         call_->latency());
@@ -279,13 +279,15 @@ void UpstreamRun::Apply(const transport::Message& response) {
   refusal_ = storing.refusal;
   if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
   if (storing.store) Fill(*view, storing);
-  told_.facts = view->facts;
-  for (const absl::string_view piece : view->body) told_.bytes += piece.size();
+  trace_facts_.facts = view->facts;
+  for (const absl::string_view piece : view->body) {
+    trace_facts_.bytes += piece.size();
+  }
   // An answer that memory did not take is not stored, so its TTL must not be
   // that of an entry.
   if (!stored()) storing = {};
   const auto ttl = state_->policy.MissTtl(view->facts, storing);
-  told_.told_ttl = ttl;
+  trace_facts_.told_ttl = ttl;
   if (ttl.has_value()) {
     message() = MessageWithTtl(*view, response, *ttl);
   }

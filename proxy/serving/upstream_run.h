@@ -91,9 +91,7 @@ class UpstreamRun final : public FlightCall,
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) { role_ = std::move(flight); }
   // Sets the released caller. Its slot is freed when this run ends.
-  void SetPlace(std::shared_ptr<FlightCaller> place) {
-    role_ = std::move(place);
-  }
+  void SetSeat(std::shared_ptr<FlightCaller> seat) { role_ = std::move(seat); }
   bool has_flight() const { return flight() != nullptr; }
   // Under `mode: shadow`: `shadow` decides if the answer is compared or stored.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
@@ -103,12 +101,12 @@ class UpstreamRun final : public FlightCall,
   // The owner has left: its OnAnswer is not called any more.
   void Detach() { owner_ = nullptr; }
   // Facts about the answer and its use, for traces.
-  struct Told {
+  struct TraceFacts {
     cache::ResponseFacts facts;
     size_t bytes = 0;  // of the response without its meta
     absl::optional<absl::Duration> told_ttl;  // if it is not the function's
   };
-  const Told& told() const { return told_; }
+  const TraceFacts& trace_facts() const { return trace_facts_; }
   bool stored() const { return fate_ == Fate::kStored; }
   // The entry that the response became, or a newer one. Null: there is none.
   const cache::store::EntryRef& entry() const { return entry_; }
@@ -202,7 +200,7 @@ class UpstreamRun final : public FlightCall,
   absl::Time ended_;
   Fate fate_ = Fate::kNotKept;
   cache::store::EntryRef entry_;  // of kStored and kNewer
-  Told told_;
+  TraceFacts trace_facts_;
   // Why the answer is not kept, if it could be read.
   absl::optional<cache::Policy::Refusal> refusal_;
 };

@@ -81,7 +81,7 @@ bool IsCrowded(const http2::Connection& connection) {
 bool MayHaveMore(const http2::Connection& connection,
                  const Inflight& inflight) {
   const size_t calls = connection.streams() * IncomingCall::kCallItself;
-  return calls <= kUnchecked || inflight.LeavesRoom(calls);
+  return calls <= kUnchecked || inflight.LeavesCapacity(calls);
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                         const CallLimits* limits) {
   const http2::Fields& fields = stream.fields();
   const absl::string_view content_type = fields.Find("content-type");
-  Inflight* const inflight = limits->room->inflight();
-  limits->room->ShrinkWindow(stream.connection());
+  Inflight* const inflight = limits->grants->inflight();
+  limits->grants->ShrinkWindow(stream.connection());
   if (stream.oversized()) {
     return Refuse(stream, limits->handler, Refusal::kMetadata,
                   grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
@@ -111,7 +111,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
   }
   const size_t weight = WeightOf(fields);
   if (inflight != nullptr &&
-      ((weight > 0 && !limits->room->MayHold(stream.connection(), weight)) ||
+      ((weight > 0 && !limits->grants->MayHold(stream.connection(), weight)) ||
        !MayHaveMore(stream.connection(), *inflight))) {
     inflight->CountRefused();
     return Refuse(
@@ -137,9 +137,9 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       arrived_(absl::Now()),
       unasked_(stream.first_window() - kSpareWindow),
       collector_(limits->max_request_bytes, unasked_),
-      metadata_(limits->room->inflight(), Inflight::Share::kArriving, worker),
-      itself_(limits->room->inflight(), Inflight::Share::kCalls, worker),
-      charged_(limits->room->inflight(), Inflight::Share::kArriving, worker) {
+      metadata_(limits->grants->inflight(), Inflight::Quota::kArriving, worker),
+      itself_(limits->grants->inflight(), Inflight::Quota::kCalls, worker),
+      charged_(limits->grants->inflight(), Inflight::Quota::kArriving, worker) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
     deadline_ = Deadline::OfCaller(timeout, Deadline::Now());
@@ -151,12 +151,12 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
 }
 
 IncomingCall::~IncomingCall() {
-  limits_.room->Forget(this);
+  limits_.grants->Forget(this);
   StopWatching();
   ForgetUnpacking();
   worker_->loop()->Forget(this);
   if (passing()) {
-    inflight()->Yield(Inflight::Share::kRelayed, this);
+    inflight()->Yield(Inflight::Quota::kRelayed, this);
   }
   if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
   worker_->Leave(this);
@@ -193,7 +193,7 @@ void IncomingCall::NotifyCancelled() {
 void IncomingCall::Read(ReadDone done) {
   waiter_ = std::move(done);
   // A call without any byte of its message uses memory, too.
-  worker_->loop()->AtTurnEnd(this);
+  worker_->loop()->AtIterationEnd(this);
 }
 
 void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -212,10 +212,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
         came_ = collector_.held();
       }
       // Usually the rest arrives in this event-loop iteration.
-      if (!watch_timer_.has_value()) worker_->loop()->AtTurnEnd(this);
+      if (!watch_timer_.has_value()) worker_->loop()->AtIterationEnd(this);
       if (granted_ > 0) return;
       if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
-      return RefuseForRoom();
+      return RefuseForMemory();
     case MessageCollector::State::kWhole:
       if (lasts()) {
         metadata_.Set(metadata_.bytes() - kCallItself);
@@ -223,10 +223,10 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       }
       if (granted_ == 0 &&
           !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
-        return RefuseForRoom();
+        return RefuseForMemory();
       }
       // Usually the end of the stream is in the same bytes.
-      worker_->loop()->AtTurnEnd(this);
+      worker_->loop()->AtIterationEnd(this);
       return;
     case MessageCollector::State::kTooLarge:
       return RefuseRequest(
@@ -247,14 +247,14 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
   if (waits()) return;
   const size_t whole = collector_.announced() + kMessagePrefix;
   if (whole <= unasked_) return;
-  limits_.room->Ask(this, &stream.connection(), whole - unasked_,
-                    collector_.announced());
+  limits_.grants->Ask(this, &stream.connection(), whole - unasked_,
+                      collector_.announced());
 }
 
 bool IncomingCall::HoldUnasked(size_t bytes, size_t free) {
   CountUnasked(bytes);
   http2::Connection& connection = stream_->connection();
-  return connection.held() <= free || limits_.room->MayHold(connection, 0);
+  return connection.held() <= free || limits_.grants->MayHold(connection, 0);
 }
 
 void IncomingCall::CountUnasked(size_t bytes) {
@@ -264,14 +264,14 @@ void IncomingCall::CountUnasked(size_t bytes) {
   held_unasked_ = bytes;
 }
 
-void IncomingCall::OnRoom(Inflight::Share share) {
+void IncomingCall::OnGranted(Inflight::Quota quota) {
   if (stream_ == nullptr) return;
   moved_ = worker_->loop()->now();
   came_ = collector_.held();
   granted_ = collector_.announced();
   collector_.Expect();
   CountUnasked(0);
-  charged_.Move(share);
+  charged_.Move(quota);
   charged_.Set(granted_);
   stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
 }
@@ -313,7 +313,7 @@ void IncomingCall::OnPeerEnd(http2::Stream& /*stream*/) {
                           "RunFunction needs one request message"));
 }
 
-void IncomingCall::OnTurnEnd() {
+void IncomingCall::OnIterationEnd() {
   if (!owned_) {
     if (stream_ == nullptr) return;
     return passing() ? WeighRest() : AnswerIsNotTaken();
@@ -326,7 +326,7 @@ void IncomingCall::OnTurnEnd() {
   if (!lasts()) {
     metadata_.Set(metadata_.bytes() + kCallItself);
     if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
-      return RefuseForRoom();
+      return RefuseForMemory();
     }
   }
   if (!watch_timer_.has_value()) WatchReading(kStandsStill);
@@ -336,9 +336,9 @@ void IncomingCall::RequestIsThere() {
   StopWatching();
   request_ = collector_.Release();
   if (crowded_) itself_.Set(kServedCall);
-  limits_.room->Complete(this);
+  limits_.grants->Complete(this);
   if (granted_ > 0 && request_.size() > http2::kUsualWindow) {
-    limits_.room->GrowWindow(stream_->connection());
+    limits_.grants->GrowWindow(stream_->connection());
   }
   if (!CanBeKeyed(fields_)) return TellReader(grpc::Status::OK);
   if (!request_.compressed()) {
@@ -356,28 +356,28 @@ void IncomingCall::ForgetUnpacking() {
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  using Share = Inflight::Share;
+  using Quota = Inflight::Quota;
   const size_t both = request_.size() + bytes;
-  const bool small = std::max(request_.size(), bytes) <= kUnpackedATurn;
+  const bool small = std::max(request_.size(), bytes) <= kUnpackedPerIteration;
   // It exceeds the quota already. If it grew much, others could exceed it with
   // less.
-  if (charged_.share() == Share::kBeyond) return small;
+  if (charged_.quota() == Quota::kBeyond) return small;
   if (small) {
-    limits_.room->Forget(this);
-    charged_.Move(Share::kArriving);
+    limits_.grants->Forget(this);
+    charged_.Move(Quota::kArriving);
     return HoldUnasked(both, kUnchecked);
   }
-  if (!limits_.room->Hold(this, &stream_->connection(), both)) return false;
+  if (!limits_.grants->Hold(this, &stream_->connection(), both)) return false;
   CountUnasked(0);
-  charged_.Move(Share::kReading);
+  charged_.Move(Quota::kReading);
   return true;
 }
 
 void IncomingCall::HoldPacked(size_t more) {
-  if (charged_.share() == Inflight::Share::kArriving) {
+  if (charged_.quota() == Inflight::Quota::kArriving) {
     CountUnasked(request_.size() + more);
-  } else if (charged_.share() == Inflight::Share::kReading) {
-    limits_.room->Hold(this, &stream_->connection(), request_.size());
+  } else if (charged_.quota() == Inflight::Quota::kReading) {
+    limits_.grants->Hold(this, &stream_->connection(), request_.size());
   }
   charged_.Set(request_.size() + more);
 }
@@ -397,7 +397,7 @@ IncomingCall::Step IncomingCall::OnStep() {
   }
   const size_t before = unpacker_->worked();
   const absl::Status status =
-      unpacker_->Step(kUnpackedATurn, limits_.max_request_bytes);
+      unpacker_->Step(kUnpackedPerIteration, limits_.max_request_bytes);
   const size_t done = unpacker_->worked() - before + kBeginning;
   const bool more = status.ok() && !unpacker_->done();
   if (status.ok() && unpacker_->keeps()) {
@@ -436,7 +436,7 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
   TellReader(status);
 }
 
-void IncomingCall::RefuseForRoom() {
+void IncomingCall::RefuseForMemory() {
   if (inflight() != nullptr) inflight()->CountRefused();
   RefuseRequest(Refusal::kRoom, kOverQuota);
 }
@@ -451,13 +451,13 @@ void IncomingCall::TellReader(const grpc::Status& status) {
 void IncomingCall::ForgetRequest() {
   request_.Clear();
   plain_.Clear();
-  using Share = Inflight::Share;
-  if (charged_.share() != Share::kRunning &&
-      charged_.share() != Share::kRelayed) {
+  using Quota = Inflight::Quota;
+  if (charged_.quota() != Quota::kRunning &&
+      charged_.quota() != Quota::kRelayed) {
     charged_.Set(0);
   }
   CountUnasked(0);
-  limits_.room->Forget(this);
+  limits_.grants->Forget(this);
 }
 
 void IncomingCall::ForgetMetadata() {
@@ -478,9 +478,9 @@ void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
 }
 
 void IncomingCall::WatchAnswer() {
-  // Run after the connection's own OnTurnEnd, which sends the answer.
+  // Run after the connection's own OnIterationEnd, which sends the answer.
   worker_->loop()->Forget(this);
-  worker_->loop()->AtTurnEnd(this);
+  worker_->loop()->AtIterationEnd(this);
 }
 
 void IncomingCall::AnswerIsNotTaken() {
@@ -542,7 +542,7 @@ bool IncomingCall::HoldRelayed() {
   metadata_.Set(0);
   itself_.Set(0);
   CountUnasked(0);
-  charged_.Move(Inflight::Share::kRelayed);
+  charged_.Move(Inflight::Quota::kRelayed);
   charged_.Set(bytes);
   return true;
 }
@@ -558,7 +558,7 @@ bool IncomingCall::HoldRelayed(size_t bytes) {
 
 bool IncomingCall::RelayedWait() const {
   return inflight() != nullptr &&
-         !inflight()->HasRoom(Inflight::Share::kRelayed, kRelayedCall);
+         !inflight()->Fits(Inflight::Quota::kRelayed, kRelayedCall);
 }
 
 size_t IncomingCall::Unsent() const {
@@ -578,7 +578,7 @@ void IncomingCall::WeighRest() {
 
 void IncomingCall::OnSent(http2::Stream& /*stream*/) {
   if (tap() != nullptr) return tap()->OnCallerSent();
-  if (!owned_ && passing()) worker_->loop()->AtTurnEnd(this);
+  if (!owned_ && passing()) worker_->loop()->AtIterationEnd(this);
 }
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,

@@ -190,11 +190,11 @@ class IncomingCall final : public Activity,
   bool lasts() const { return metadata_.bytes() > WeightOf(fields_); }
   // The memory of a relayed call is charged.
   bool passing() const {
-    return charged_.share() == Inflight::Share::kRelayed &&
+    return charged_.quota() == Inflight::Quota::kRelayed &&
            charged_.bytes() > 0;
   }
   void ChargeAnswer(size_t bytes) {
-    charged_.Move(Inflight::Share::kRunning);
+    charged_.Move(Inflight::Quota::kRunning);
     charged_.Set(bytes);
   }
   // Calls the notice, if there is one.
@@ -283,11 +283,11 @@ class IncomingCall final : public Activity,
   http2::Fields trailers_;
   // Fields beyond the usual, and the call itself while lasts(). Not of a
   // relayed call.
-  Held metadata_;
-  Held itself_;  // the call, if its connection has many
-  // The share says whose bytes: the request's; then kRunning, of an answer that
+  Charge metadata_;
+  Charge itself_;  // the call, if its connection has many
+  // The quota says whose bytes: the request's; then kRunning, of an answer that
   // only this call uses; or kRelayed, of a relayed call.
-  Held charged_;
+  Charge charged_;
   http2::Slice entry_;  // piece of an unsent answer; maybe the memory tier's
   // Checks that the request moves while it is read, and later the answer.
   absl::optional<TimerId> watch_timer_;

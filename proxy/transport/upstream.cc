@@ -35,7 +35,7 @@ constexpr uint32_t kLargestFrame = 64 << 10;
 constexpr char kNoneEnded[] =
     "calls to functions hold inflight.bytes, and none has ended for 5s";
 
-constexpr char kNoRoomForFields[] =
+constexpr char kNoMemoryForFields[] =
     "other calls use inflight.bytes: no quota is left for the function's "
     "metadata";
 
@@ -157,7 +157,7 @@ void Connecting::OnWaited(absl::Time limit) {
 UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
       Connecting(upstream, request.worker, request.deadline, request.impatient),
-      held_(upstream->options().inflight, Inflight::Share::kRunning, worker_),
+      held_(upstream->options().inflight, Inflight::Quota::kRunning, worker_),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
 
@@ -202,7 +202,7 @@ void UnaryCall::Begin(const UnaryRequest& request) {
     case Inflight::Admission::kWaits:
       return WatchWait();
     case Inflight::Admission::kRefused:
-      return FailForRoom(Refusal::kRoom, kNoneEnded);
+      return FailForMemory(Refusal::kRoom, kNoneEnded);
   }
 }
 
@@ -219,7 +219,7 @@ void UnaryCall::OnTimer() {
     return OnDeadline();
   }
   if (waits_in_place() && upstream_->options().inflight->GivesUp(this)) {
-    return FailForRoom(Refusal::kRoom, kNoneEnded);
+    return FailForMemory(Refusal::kRoom, kNoneEnded);
   }
   ReadOn();
   WatchWait();
@@ -263,17 +263,17 @@ void UnaryCall::OnAnswer(http2::Stream& stream) {
 // Flow control does not limit metadata, so its size is checked on arrival.
 void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
   if (stream.oversized()) {
-    return FailForRoom(Refusal::kMetadata,
-                       absl::StrCat("the function's ", what,
-                                    " are larger than max_metadata_bytes"));
+    return FailForMemory(Refusal::kMetadata,
+                         absl::StrCat("the function's ", what,
+                                      " are larger than max_metadata_bytes"));
   }
   Inflight* const inflight = upstream_->options().inflight;
   if (inflight == nullptr || WeightOf(headers_) + WeightOf(trailers_) == 0 ||
-      inflight->HasRoom(Inflight::Share::kRunning, 0)) {
+      inflight->Fits(Inflight::Quota::kRunning, 0)) {
     return;
   }
   inflight->CountRefused();
-  FailForRoom(Refusal::kRoom, kNoRoomForFields);
+  FailForMemory(Refusal::kRoom, kNoMemoryForFields);
 }
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
@@ -293,7 +293,7 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
       if (!ReadOn()) WatchWait();
       return;
     case MessageCollector::State::kTooLarge:
-      return FailForRoom(
+      return FailForMemory(
           Refusal::kSize,
           absl::StrCat(
               "the function's answer is larger than max_response_bytes, ",
@@ -311,8 +311,8 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 bool UnaryCall::ReadOn() {
   if (stream_ == nullptr || unread_ == 0) return true;
   Inflight* const inflight = upstream_->options().inflight;
-  if (inflight == nullptr || inflight->HasRoom(Inflight::Share::kRunning, 0) ||
-      inflight->GoBeyond(Inflight::Share::kRunning, this)) {
+  if (inflight == nullptr || inflight->Fits(Inflight::Quota::kRunning, 0) ||
+      inflight->GoBeyond(Inflight::Quota::kRunning, this)) {
     stream_->Consume(std::exchange(unread_, 0));
     return true;
   }
@@ -357,7 +357,7 @@ void UnaryCall::OnClosed(http2::Stream& /*stream*/,
     stage_ = Stage::kConnectingAgain;
     headers_.Clear();
     // Resend later: the connection is busy in this callback.
-    return worker_->loop()->AtTurnEnd(this);
+    return worker_->loop()->AtIterationEnd(this);
   }
   Fail(StatusOfEnd(end, stage_ == Stage::kRunningAgain));
 }
@@ -382,7 +382,7 @@ void UnaryCall::Fail(const grpc::Status& status) {
   Complete();
 }
 
-void UnaryCall::FailForRoom(Refusal why, const std::string& words) {
+void UnaryCall::FailForMemory(Refusal why, const std::string& words) {
   refused_ = why;
   Fail(grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, words));
 }
@@ -401,7 +401,7 @@ void UnaryCall::Complete() {
   StopConnecting();
   if (Inflight* const inflight = upstream_->options().inflight) {
     if (inflight->Forget(this)) held_.Adopt(request_.size());
-    inflight->Yield(Inflight::Share::kRunning, this);
+    inflight->Yield(Inflight::Quota::kRunning, this);
   }
   if (stream_ != nullptr) {
     stream_->set_user(nullptr);
@@ -415,10 +415,10 @@ void UnaryCall::Complete() {
   request_.Clear();
   held_.Set(response_.size() + WeightOf(headers_));
   // `done` may start calls, which may not be possible in this callback.
-  worker_->loop()->AtTurnEnd(this);
+  worker_->loop()->AtIterationEnd(this);
 }
 
-void UnaryCall::OnTurnEnd() {
+void UnaryCall::OnIterationEnd() {
   if (!over()) return StartConnecting();
   const std::shared_ptr<UnaryCall> self = std::move(self_);
   worker_->Leave(this);

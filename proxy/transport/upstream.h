@@ -239,7 +239,7 @@ class UnaryCall final : public Activity,
   bool answered_ = false;
   absl::optional<Refusal> refused_;
   size_t unread_ = 0;  // bytes that arrived but are not consumed
-  Held held_;
+  Charge held_;
   MessageCollector collector_;
   http2::Fields headers_;
   http2::Fields trailers_;
