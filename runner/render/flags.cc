@@ -360,7 +360,7 @@ std::vector<Flag> MakeTable() {
         "stderr",
         "repeats, or A,B"},
        Files(&Flags::all)},
-      {{"", "--jobs", "N", Group::kMany, "number of renders at the same time"},
+      {{"", "--jobs", "N", Group::kMany, "renders at the same time"},
        SetJobs,
        [](const Flags& flags) { return absl::StrCat(flags.jobs); }},
       {{"", "--expect", "DIR", Group::kMany,

@@ -448,7 +448,7 @@ TEST(SummaryTest, WarnsOfWhatMakesNumbersMisleading) {
   results.composites.lost_ready = 2;
   EXPECT_THAT(SummaryText(results),
               HasSubstr("warning: 2 of 60 that were ready after settling are "
-                        "not ready any more: "));
+                        "no longer ready: "));
   results.composites.lost_ready = 0;
   results.composites.unmarked = 60;
   EXPECT_THAT(SummaryText(results),

@@ -302,7 +302,7 @@ TEST_F(RenderFlagsTest, OneFileMayBeStandardInput) {
   EXPECT_THAT(Refused({"-", "-o", "-"}), HasSubstr("one file argument only"));
   EXPECT_THAT(Refused({"-", "--xrd", "/dev/stdin"}),
               HasSubstr("one file argument only"));
-  EXPECT_THAT(Refused({"-", "--watch"}), HasSubstr("cannot be read again"));
+  EXPECT_THAT(Refused({"-", "--watch"}), HasSubstr("cannot be read twice"));
 }
 
 TEST_F(RenderFlagsTest, ColorIsForTerminalsUnlessToldOtherwise) {
