@@ -14,12 +14,12 @@
 #include "common/clock.h"
 #include "insight/explain/miss_memory.h"
 #include "proxy/admin/actions.h"
+#include "proxy/limits/budget.h"
 #include "proxy/live_settings.h"
 #include "proxy/purge.h"
 #include "proxy/reload.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/shadow_report.h"
-#include "proxy/transport/inflight.h"
 
 namespace fncache::proxy {
 
@@ -27,7 +27,7 @@ class DaemonActions final : public admin::Actions {
  public:
   struct Sources {
     const telemetry::Instruments* instruments = nullptr;
-    const transport::Inflight* inflight = nullptr;
+    const limits::Budget* inflight = nullptr;
     // Null: misses are not explained.
     const insight::explain::MissMemory* misses = nullptr;
     Clock* clock = nullptr;

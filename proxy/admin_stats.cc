@@ -157,7 +157,7 @@ void AddMiss(const MissMemory::Miss& miss, v1::ExplainResponse* to) {
 }  // namespace
 
 v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
-                            const transport::Inflight& inflight,
+                            const limits::Budget& inflight,
                             const std::vector<std::string>& upstreams) {
   v1::StatsResponse stats;
   const telemetry::DaemonCounts counts = instruments.Read();

@@ -10,15 +10,15 @@
 
 #include "insight/explain/miss_memory.h"
 #include "proxy/admin/actions.h"
+#include "proxy/limits/budget.h"
 #include "proxy/telemetry/instruments.h"
-#include "proxy/transport/inflight.h"
 
 namespace fncache::proxy {
 
 // Sets counters, gauges, tiers and certificates, but not the daemon's times and
 // state. `upstreams` is by FunctionId.
 admin::v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
-                                   const transport::Inflight& inflight,
+                                   const limits::Budget& inflight,
                                    const std::vector<std::string>& upstreams);
 
 // Why calls missed. `misses` may be null. NotFound: the request names a

@@ -24,6 +24,7 @@
 #include "proxy/daemon_threads.h"
 #include "proxy/daemon_tls.h"
 #include "proxy/heap_keeper.h"
+#include "proxy/limits/budget.h"
 #include "proxy/peer_events.h"
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
@@ -33,7 +34,6 @@
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/purge_metrics.h"
 #include "proxy/trace_switch.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/upstream.h"
 #include "proxy/transport/worker.h"
@@ -137,7 +137,7 @@ class Daemon::Impl {
   const telemetry::PurgeMetrics purges{instruments.registry(), bans};
   std::unique_ptr<cache::store::TieredStore> store;
   std::unique_ptr<ThreadPool> assistants;
-  transport::Inflight inflight;
+  limits::Budget inflight;
   // One worker for each core, for all listeners together. So a hundred
   // functions cost as many threads as one.
   std::vector<std::unique_ptr<transport::Worker>> workers;

@@ -30,12 +30,12 @@
 #include "common/mutex.h"
 #include "insight/trace/writer.h"
 #include "proxy/alarms.h"
+#include "proxy/limits/budget.h"
 #include "proxy/serving/handler.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/settings_list.h"
 #include "proxy/trace_switch.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/upstream.h"
 
@@ -72,7 +72,7 @@ class LiveSettings {
   struct Receivers {
     std::vector<Function> functions;  // in the order of the options
     cache::store::TieredStore* store;
-    transport::Inflight* inflight;
+    limits::Budget* inflight;
     TraceSwitch* trace;
     telemetry::AccessLog* access_log;
     Clock* clock;

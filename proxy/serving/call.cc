@@ -325,21 +325,16 @@ void RunFunctionCall::Launch(bool outlives) {
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
-  run_->Start({worker(), incoming_->fields(), incoming_->request(),
-               incoming_->deadline().Extended(longer),
-               /*impatient=*/static_cast<bool>(old_)},
-              shared_from_this());
+  run_->Start(
+      {worker(), incoming_->fields(), incoming_->request(),
+       incoming_->deadline().Extended(longer), incoming_->request_quota(),
+       /*impatient=*/static_cast<bool>(old_)},
+      shared_from_this());
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());
   access_.KeepRequest(plain().bytes());
-  if (!run_->waits_in_place()) return incoming_->ForgetRequest();
-  run_->WhenAdmitted([weak = weak_from_this()] {
-    const auto self = weak.lock();
-    if (self != nullptr && self->incoming_ != nullptr) {
-      self->incoming_->ForgetRequest();
-    }
-  });
+  incoming_->ForgetRequest();
 }
 
 void RunFunctionCall::Explain() {
@@ -578,9 +573,7 @@ void RunFunctionCall::End() {
   stage_ = Stage::kOver;
   old_ = nullptr;
   entered_ = {};
-  // The run may continue for other callers.
-  if (run_ != nullptr) run_->LetGo();
-  run_ = nullptr;
+  run_ = nullptr;  // it may continue for other callers
   self_ = nullptr;
 }
 

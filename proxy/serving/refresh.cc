@@ -5,8 +5,8 @@
 
 #include "absl/time/time.h"
 #include "http2/recycler.h"
+#include "proxy/limits/budget.h"
 #include "proxy/transport/deadline.h"
-#include "proxy/transport/inflight.h"
 
 namespace fncache::proxy::serving {
 namespace {
@@ -30,16 +30,11 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return absl::nullopt;
   // The refresh must not delay other calls, because its caller has an answer.
-  transport::Inflight::Unattended unattended;
-  if (auto* const inflight = context->upstream.options().inflight) {
-    const size_t bytes = call.request().size();
-    if (inflight->MayRun(bytes)) {
-      unattended = inflight->TakeUnattended(bytes);
-    }
-    if (!unattended.taken()) {
-      context->instruments.RefreshRefused();
-      return absl::nullopt;
-    }
+  const limits::Budget* const budget = context->upstream.options().inflight;
+  if (budget != nullptr &&
+      (budget->misses_wait() || !budget->MayRun(call.request().size()))) {
+    context->instruments.RefreshRefused();
+    return absl::nullopt;
   }
   const auto seat = std::make_shared<RefreshSeat>(key);
   switch (context->flights.EnterToRefresh(seat, now)) {
@@ -60,7 +55,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
   context->instruments.RefreshBegun();
   auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
                                               Use::kReplace, key);
-  run->SetRefresh(std::move(unattended));
+  run->SetRefresh();
   return Refresh(std::move(run), &context->flights, seat, call);
 }
 
@@ -69,7 +64,6 @@ void Refresh::Launch() {
   run_->Start(
       {worker_, fields_, request_, Deadline::Own(kPatience, Deadline::Now())},
       /*owner=*/nullptr);
-  run_->LetGo();
   run_->SetFlight(flights_->Launched(seat_.get(), run_));
 }
 

@@ -14,6 +14,7 @@
 #include "http2/connection.h"
 #include "http2/recycler.h"
 #include "http2/slice.h"
+#include "proxy/limits/watchdog.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/metadata.h"
@@ -55,8 +56,7 @@ void End(const transport::IncomingCall& call, int code, bool upstream,
 class Direction {
  public:
   // `inflight` may be null: then there is no limit.
-  explicit Direction(const transport::Inflight* inflight)
-      : inflight_(inflight) {}
+  explicit Direction(const limits::Budget* inflight) : inflight_(inflight) {}
 
   // These bytes have arrived, and will be sent on.
   void Take(absl::string_view bytes) {
@@ -86,26 +86,31 @@ class Direction {
   size_t Charged(size_t waits) const {
     return std::max<size_t>(waits, window_ - kFirstWindow);
   }
-  // Whether no bytes wait, or bytes were sent since the last call of Moved.
-  bool Moved(size_t waits) {
-    const uint64_t sent = total_ - waits;
-    return std::exchange(sent_, sent) != sent || waits == 0;
+  // From now on `waits` bytes are watched, which are not sent yet.
+  void Watch(int64_t now, size_t waits) {
+    watchdog_.Restart(now, total_ - waits);
   }
+  // `waits` bytes are not sent yet.
+  void Look(int64_t now, size_t waits) {
+    if (waits == 0) return Watch(now, waits);
+    watchdog_.Saw(now, total_ - waits, waits);
+  }
+  bool Stalls(int64_t now) const { return watchdog_.Stalls(now); }
 
  private:
   bool MayGrow() const {
-    using Quota = transport::Inflight::Quota;
+    using Quota = limits::Budget::Quota;
     return inflight_ == nullptr ||
            inflight_->Fits(Quota::kRelayed,
                            inflight_->limit(Quota::kRelayed) / 2 + window_);
   }
 
-  const transport::Inflight* const inflight_;
+  const limits::Budget* const inflight_;
   transport::MessageCounter messages_;
   uint32_t window_ = kFirstWindow;
   uint64_t passed_ = 0;  // bytes since the window got its size
   uint64_t total_ = 0;
-  uint64_t sent_ = 0;  // of `total_`, at the last call of Moved
+  limits::Watchdog watchdog_;  // of the bytes that wait
   // Bytes that arrived, not yet given back to the window.
   size_t unconsumed_ = 0;
 };
@@ -228,7 +233,7 @@ class ForwardedCall final : public transport::CallTap,
   transport::IncomingCallPtr call_;  // null: the caller has its answer, or left
   const telemetry::FunctionInstruments& instruments_;
   http2::Stream* function_ = nullptr;
-  transport::Inflight* const inflight_;  // may be null
+  limits::Budget* const inflight_;  // may be null
   // The request so far, which may have to be sent again. It is kept while it is
   // complete from its start and the function has not answered. Without a
   // connection all bytes that arrive are kept; windows bound them.
@@ -245,7 +250,6 @@ class ForwardedCall final : public transport::CallTap,
   absl::optional<transport::TimerId> deadline_timer_;
   absl::optional<transport::TimerId> maybe_unary_timer_;
   absl::optional<transport::TimerId> look_timer_;
-  absl::Time moved_;  // when waiting bytes moved last
 };
 
 ForwardedCall::~ForwardedCall() {
@@ -254,7 +258,7 @@ ForwardedCall::~ForwardedCall() {
   if (maybe_unary_timer_.has_value()) worker_->Cancel(*maybe_unary_timer_);
   if (look_timer_.has_value()) worker_->Cancel(*look_timer_);
   if (inflight_ != nullptr) {
-    inflight_->Yield(transport::Inflight::Quota::kRelayed, this);
+    inflight_->Yield(limits::Budget::Quota::kRelayed, this);
   }
   worker_->Leave(this);
 }
@@ -325,7 +329,7 @@ void ForwardedCall::Weigh() {
   if (call_ == nullptr || inflight_ == nullptr) return;
   size_t weight = Weight();
   if (function_ != nullptr && start_.size() > kSmallStart &&
-      call_->RelayedWait()) {
+      inflight_->OthersWait()) {
     // Other calls wait for capacity.
     ForgetStart();
     weight = Weight();
@@ -335,7 +339,9 @@ void ForwardedCall::Weigh() {
                  "the calls that are relayed hold too much of inflight.bytes");
   }
   if (look_timer_.has_value() || !Waits()) return;
-  moved_ = absl::Now();
+  const int64_t now = worker_->loop()->now();
+  up_.Watch(now, UpWaits());
+  down_.Watch(now, call_->stream().unsent());
   look_timer_ = worker_->After(kLook, [this] { Look(); });
 }
 
@@ -343,12 +349,10 @@ void ForwardedCall::Weigh() {
 void ForwardedCall::Look() {
   look_timer_.reset();
   if (call_ == nullptr) return;
-  const bool up = up_.Moved(UpWaits());
-  const bool down = down_.Moved(call_->stream().unsent());
-  const absl::Time now = absl::Now();
-  if (up && down) moved_ = now;
-  if (now - moved_ >= transport::IncomingCall::kStandsStill &&
-      call_->RelayedWait()) {
+  const int64_t now = worker_->loop()->now();
+  up_.Look(now, UpWaits());
+  down_.Look(now, call_->stream().unsent());
+  if ((up_.Stalls(now) || down_.Stalls(now)) && inflight_->OthersWait()) {
     return Evict(transport::Refusal::kStalled,
                  "the call stood still while others wait for inflight.bytes");
   }

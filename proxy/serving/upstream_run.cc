@@ -31,7 +31,6 @@ constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
 void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
-  request_bytes_ = request.message.size();
   if (may_store()) entered_ = state_->store.bans().Enter();
   started_ = context_.clock.Now();
   call_ = context_.upstream.StartUnary(
@@ -41,10 +40,8 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
 }
 
 bool UpstreamRun::MayBeAbandoned() {
-  transport::Inflight* const inflight = context_.upstream.options().inflight;
-  if (inflight == nullptr || memory_.taken()) return true;
-  memory_ = inflight->TakeUnattended(request_bytes_);
-  return memory_.taken();
+  const limits::Budget* const budget = context_.upstream.options().inflight;
+  return budget == nullptr || !budget->misses_wait();
 }
 
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {

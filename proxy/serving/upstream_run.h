@@ -83,11 +83,8 @@ class UpstreamRun final : public FlightCall,
   // Calls the function. `owner` is null if the run is unattended.
   void Start(const transport::UnaryRequest& request,
              std::shared_ptr<RunOwner> owner);
-  // The run refreshes an entry, within that memory. Call it before Start.
-  void SetRefresh(transport::Inflight::Unattended memory) {
-    unattended_ = Unattended::kRefresh;
-    memory_ = std::move(memory);
-  }
+  // The run refreshes an entry. Call it before Start.
+  void SetRefresh() { unattended_ = Unattended::kRefresh; }
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) { role_ = std::move(flight); }
   // Sets the released caller. Its slot is freed when this run ends.
@@ -112,11 +109,6 @@ class UpstreamRun final : public FlightCall,
   const cache::store::EntryRef& entry() const { return entry_; }
   // The run waits for a connection to the function.
   bool connecting() const { return call_->connecting(); }
-  bool waits_in_place() const { return call_->waits_in_place(); }
-  void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
-    call_->WhenAdmitted(std::move(admitted));
-  }
-  void LetGo() { call_->LetGo(); }
   // Any thread.
   void Cancel() override {
     cancelled_.store(true, std::memory_order_relaxed);
@@ -179,10 +171,6 @@ class UpstreamRun final : public FlightCall,
   cache::store::Bans::Entered entered_;
   std::atomic<bool> cancelled_{false};
   std::atomic<Unattended> unattended_{Unattended::kNo};
-  // The memory that the call may keep while it is unattended. Set once, while a
-  // mutex of the flights is locked.
-  transport::Inflight::Unattended memory_;
-  size_t request_bytes_ = 0;
   absl::Time started_;
   std::shared_ptr<RunOwner> owner_;
   // Its role until it ends: it has a flight, or a released caller's slot.

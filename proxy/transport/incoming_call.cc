@@ -24,31 +24,17 @@ constexpr absl::Duration kLookAgain = absl::Seconds(1);
 constexpr size_t kRelayedCall = 8 << 10;
 constexpr size_t kRelayedStep = 4 << 10;
 
-// Complete requests of a connection that use at most 64 KiB together are
-// accepted without a look at the memory that others use.
+// Calls of a connection that use at most 64 KiB together are accepted without a
+// look at the memory that others use.
 constexpr size_t kUnchecked = 64 << 10;
-
-// A call that begins when its connection has more than 8 streams is charged for
-// itself, however small its request is. It is charged kServedCall until it is
-// answered, then kCallItself until its caller has the answer.
-constexpr size_t kUncountedCalls = 8;
-constexpr size_t kServedCall = 12 << 10;
 
 // zlib's memory for one request, and the cost of its set-up: zlib makes this
 // many bytes in the same time.
 constexpr size_t kUnpacker = 40 << 10;
 constexpr size_t kBeginning = 1 << 10;
 
-constexpr char kOverQuota[] =
-    "the arriving requests on this connection exceed their quota of "
-    "inflight.bytes";
-
-// A call stalls if it moves less than 1/8 of its bytes (at most 64 KiB) in
-// kStandsStill. Otherwise a call that moves byte by byte would keep its memory
-// for ever.
-size_t SlowestOf(size_t held) {
-  return std::clamp<size_t>(held / 8, 1, 64 << 10);
-}
+constexpr char kOverCap[] =
+    "the calls on this connection exceed its cap of inflight.bytes";
 
 // Takes the fields of a call that is not served. The stream keeps none of them,
 // and no trailers, however long it stays open.
@@ -72,16 +58,9 @@ http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
   return nullptr;
 }
 
-bool IsCrowded(const http2::Connection& connection) {
-  return connection.streams() > kUncountedCalls;
-}
-
-// True if the connection's calls, without their requests, leave capacity for
-// others.
-bool MayHaveMore(const http2::Connection& connection,
-                 const Inflight& inflight) {
-  const size_t calls = connection.streams() * IncomingCall::kCallItself;
-  return calls <= kUnchecked || inflight.LeavesCapacity(calls);
+// True if the calls of a connection may keep `bytes`.
+bool MayKeep(size_t bytes, const limits::ReadGrants& grants) {
+  return bytes <= kUnchecked || grants.cap().MayKeep(bytes);
 }
 
 }  // namespace
@@ -90,7 +69,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                         const CallLimits* limits) {
   const http2::Fields& fields = stream.fields();
   const absl::string_view content_type = fields.Find("content-type");
-  Inflight* const inflight = limits->grants->inflight();
+  limits::Budget* const inflight = limits->grants->budget();
   limits->grants->ShrinkWindow(stream.connection());
   if (stream.oversized()) {
     return Refuse(stream, limits->handler, Refusal::kMetadata,
@@ -109,14 +88,12 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "the call has passed this proxy before: its "
                                "upstream leads back to it"));
   }
-  const size_t weight = WeightOf(fields);
-  if (inflight != nullptr &&
-      ((weight > 0 && !limits->grants->MayHold(stream.connection(), weight)) ||
-       !MayHaveMore(stream.connection(), *inflight))) {
+  const size_t calls = stream.connection().streams() * kCallItself;
+  if (!MayKeep(std::max(stream.connection().held(), calls) + WeightOf(fields),
+               *limits->grants)) {
     inflight->CountRefused();
-    return Refuse(
-        stream, limits->handler, Refusal::kRoom,
-        grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverQuota));
+    return Refuse(stream, limits->handler, Refusal::kRoom,
+                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap));
   }
   // The call deletes itself when its stream is closed and it has no owner.
   auto* const call = new IncomingCall(stream, worker, limits);
@@ -132,21 +109,22 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       limits_(*limits),
       stream_(&stream),
       method_(MethodOf(stream.fields().Find(":path"))),
-      crowded_(IsCrowded(stream.connection())),
       fields_(stream.TakeFields()),
       arrived_(absl::Now()),
       unasked_(stream.first_window() - kSpareWindow),
       collector_(limits->max_request_bytes, unasked_),
-      metadata_(limits->grants->inflight(), Inflight::Quota::kArriving, worker),
-      itself_(limits->grants->inflight(), Inflight::Quota::kCalls, worker),
-      charged_(limits->grants->inflight(), Inflight::Quota::kArriving, worker) {
+      itself_(limits->grants->budget(), limits::Budget::Quota::kArriving,
+              worker->index()),
+      charged_(limits->grants->budget(), limits::Budget::Quota::kArriving,
+               worker->index()) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
     deadline_ = Deadline::OfCaller(timeout, Deadline::Now());
   }
   stream.KeepTrailers(false);
-  metadata_.Set(WeightOf(fields_));
-  if (metadata_.bytes() > 0) CountUnasked(0);
+  itself_.Set(WeightOf(fields_));
+  if (itself_.bytes() > 0) CountUnasked(0);
+  if (stream.connection().streams() * kCallItself > kUnchecked) ChargeItself();
   worker_->Enter(this);
 }
 
@@ -156,7 +134,7 @@ IncomingCall::~IncomingCall() {
   ForgetUnpacking();
   worker_->loop()->Forget(this);
   if (passing()) {
-    inflight()->Yield(Inflight::Quota::kRelayed, this);
+    inflight()->Yield(limits::Budget::Quota::kRelayed, this);
   }
   if (deadline_timer_.has_value()) worker_->Cancel(*deadline_timer_);
   worker_->Leave(this);
@@ -166,6 +144,7 @@ bool IncomingCall::OnCancelled(Notice notice) {
   if (stream_ == nullptr || IsLate()) return false;
   waiter_ = std::move(notice);
   ArmDeadline();
+  ChargeItself();
   return true;
 }
 
@@ -207,22 +186,14 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
-      if (granted_ == 0 || collector_.held() - came_ >= SlowestComing()) {
-        moved_ = worker_->loop()->now();
-        came_ = collector_.held();
-      }
+      watchdog_.Saw(worker_->loop()->now(), collector_.held(), granted_);
       // Usually the rest arrives in this event-loop iteration.
       if (!watch_timer_.has_value()) worker_->loop()->AtIterationEnd(this);
       if (granted_ > 0) return;
-      if (HoldUnasked(collector_.held(), 0)) return AskForRest(stream);
+      if (HoldUnasked(collector_.held())) return AskForRest(stream);
       return RefuseForMemory();
     case MessageCollector::State::kWhole:
-      if (lasts()) {
-        metadata_.Set(metadata_.bytes() - kCallItself);
-        if (granted_ > 0) CountUnasked(0);
-      }
-      if (granted_ == 0 &&
-          !HoldUnasked(collector_.held(), kUnchecked + kCallItself)) {
+      if (granted_ == 0 && !HoldUnasked(collector_.held())) {
         return RefuseForMemory();
       }
       // Usually the end of the stream is in the same bytes.
@@ -247,27 +218,31 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
   if (waits()) return;
   const size_t whole = collector_.announced() + kMessagePrefix;
   if (whole <= unasked_) return;
-  limits_.grants->Ask(this, &stream.connection(), whole - unasked_,
-                      collector_.announced());
+  limits_.grants->Ask(this, &stream.connection(), collector_.announced());
 }
 
-bool IncomingCall::HoldUnasked(size_t bytes, size_t free) {
+void IncomingCall::ChargeItself() {
+  if (stream_ == nullptr) return;
+  const size_t message = held_unasked_ - itself_.bytes();
+  itself_.Set(WeightOf(fields_) + kCallItself);
+  CountUnasked(message);
+}
+
+bool IncomingCall::HoldUnasked(size_t bytes) {
   CountUnasked(bytes);
-  http2::Connection& connection = stream_->connection();
-  return connection.held() <= free || limits_.grants->MayHold(connection, 0);
+  return MayKeep(stream_->connection().held(), *limits_.grants);
 }
 
 void IncomingCall::CountUnasked(size_t bytes) {
   if (stream_ == nullptr) return;
-  bytes += metadata_.bytes();
+  bytes += itself_.bytes();
   stream_->connection().held() += bytes - held_unasked_;
   held_unasked_ = bytes;
 }
 
-void IncomingCall::OnGranted(Inflight::Quota quota) {
+void IncomingCall::OnGranted(limits::Budget::Quota quota) {
   if (stream_ == nullptr) return;
-  moved_ = worker_->loop()->now();
-  came_ = collector_.held();
+  watchdog_.Restart(worker_->loop()->now(), collector_.held());
   granted_ = collector_.announced();
   collector_.Expect();
   CountUnasked(0);
@@ -281,8 +256,6 @@ void IncomingCall::StopWatching() {
   watch_timer_.reset();
 }
 
-size_t IncomingCall::SlowestComing() const { return SlowestOf(granted_); }
-
 // Ends a request that stalls while others wait for its memory.
 void IncomingCall::WatchReading(absl::Duration after) {
   watch_timer_ = worker_->After(after, [this] {
@@ -290,10 +263,11 @@ void IncomingCall::WatchReading(absl::Duration after) {
     if (!reading() || request_.valid()) return;
     // A request that has filled its window without a grant waits itself.
     const bool full = waits() && collector_.held() + kMessagePrefix >= unasked_;
-    const absl::Duration idle =
-        absl::Nanoseconds(worker_->loop()->now() - moved_);
-    if (idle < kStandsStill) return WatchReading(kStandsStill - idle);
-    if (full || inflight() == nullptr || !inflight()->readers_wait()) {
+    const absl::Duration idle = watchdog_.Idle(worker_->loop()->now());
+    if (idle < limits::Watchdog::kPatience) {
+      return WatchReading(limits::Watchdog::kPatience - idle);
+    }
+    if (full || inflight() == nullptr || !inflight()->OthersWait()) {
       return WatchReading(kLookAgain);
     }
     RefuseRequest(
@@ -323,19 +297,16 @@ void IncomingCall::OnIterationEnd() {
     return RequestIsThere();
   }
   if (inflight() == nullptr) return;
-  if (!lasts()) {
-    metadata_.Set(metadata_.bytes() + kCallItself);
-    if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held(), 2 * kUnchecked)) {
-      return RefuseForMemory();
-    }
+  ChargeItself();
+  if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held())) {
+    return RefuseForMemory();
   }
-  if (!watch_timer_.has_value()) WatchReading(kStandsStill);
+  if (!watch_timer_.has_value()) WatchReading(limits::Watchdog::kPatience);
 }
 
 void IncomingCall::RequestIsThere() {
   StopWatching();
   request_ = collector_.Release();
-  if (crowded_) itself_.Set(kServedCall);
   limits_.grants->Complete(this);
   if (granted_ > 0 && request_.size() > http2::kUsualWindow) {
     limits_.grants->GrowWindow(stream_->connection());
@@ -356,7 +327,7 @@ void IncomingCall::ForgetUnpacking() {
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  using Quota = Inflight::Quota;
+  using Quota = limits::Budget::Quota;
   const size_t both = request_.size() + bytes;
   const bool small = std::max(request_.size(), bytes) <= kUnpackedPerIteration;
   // It exceeds the quota already. If it grew much, others could exceed it with
@@ -365,7 +336,7 @@ bool IncomingCall::HoldUnpacked(size_t bytes) {
   if (small) {
     limits_.grants->Forget(this);
     charged_.Move(Quota::kArriving);
-    return HoldUnasked(both, kUnchecked);
+    return HoldUnasked(both);
   }
   if (!limits_.grants->Hold(this, &stream_->connection(), both)) return false;
   CountUnasked(0);
@@ -374,9 +345,9 @@ bool IncomingCall::HoldUnpacked(size_t bytes) {
 }
 
 void IncomingCall::HoldPacked(size_t more) {
-  if (charged_.quota() == Inflight::Quota::kArriving) {
+  if (charged_.quota() == limits::Budget::Quota::kArriving) {
     CountUnasked(request_.size() + more);
-  } else if (charged_.quota() == Inflight::Quota::kReading) {
+  } else if (charged_.quota() == limits::Budget::Quota::kReading) {
     limits_.grants->Hold(this, &stream_->connection(), request_.size());
   }
   charged_.Set(request_.size() + more);
@@ -438,7 +409,7 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
 
 void IncomingCall::RefuseForMemory() {
   if (inflight() != nullptr) inflight()->CountRefused();
-  RefuseRequest(Refusal::kRoom, kOverQuota);
+  RefuseRequest(Refusal::kRoom, kOverCap);
 }
 
 void IncomingCall::TellReader(const grpc::Status& status) {
@@ -451,7 +422,7 @@ void IncomingCall::TellReader(const grpc::Status& status) {
 void IncomingCall::ForgetRequest() {
   request_.Clear();
   plain_.Clear();
-  using Quota = Inflight::Quota;
+  using Quota = limits::Budget::Quota;
   if (charged_.quota() != Quota::kRunning &&
       charged_.quota() != Quota::kRelayed) {
     charged_.Set(0);
@@ -461,10 +432,10 @@ void IncomingCall::ForgetRequest() {
 }
 
 void IncomingCall::ForgetMetadata() {
-  if (metadata_.bytes() == 0) return;
+  if (itself_.bytes() == 0) return;
   const http2::Fields gone = std::move(fields_);
   fields_.Clear();
-  metadata_.Set(0);
+  itself_.Set(std::min(itself_.bytes(), kCallItself));
   CountUnasked(0);
 }
 
@@ -473,6 +444,7 @@ void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   // Free the memory now, so that no other call is ended for it in this
   // event-loop iteration.
   itself_.Set(0);
+  CountUnasked(0);
   if (!passing()) charged_.Set(0);
   stream_->Reset(http2::kEnhanceYourCalm);
 }
@@ -485,6 +457,7 @@ void IncomingCall::WatchAnswer() {
 
 void IncomingCall::AnswerIsNotTaken() {
   if (stream_->end_sent() || watch_timer_.has_value()) return;
+  ChargeItself();
   if (!relayed_ && stream_->unsent() > 0) entry_ = stream_->last_unsent();
   watch_timer_ = worker_->After(kLookAgain, [this] {
     watch_timer_.reset();
@@ -504,16 +477,15 @@ bool IncomingCall::HoldsAnswer() const {
 }
 
 bool IncomingCall::OthersWait() const {
-  if (passing()) return RelayedWait();
   if (inflight() == nullptr) return false;
-  return (HoldsAnswer() && inflight()->misses_wait()) ||
-         (itself_.bytes() > 0 && inflight()->LeavesLittle());
+  return passing() || HoldsAnswer() ? inflight()->OthersWait()
+                                    : inflight()->LittleIsLeft();
 }
 
 // A connection sends answers one after the other. So an answer also moves if
 // its connection writes enough and the caller's window does not block it.
 bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
-  const size_t least = SlowestOf(unsent);
+  const size_t least = limits::Watchdog::Least(unsent);
   if (Unsent() + least <= unsent) return true;
   const http2::Connection& connection = stream_->connection();
   return !stream_->blocked() &&
@@ -524,25 +496,25 @@ bool IncomingCall::Moves(size_t unsent, uint64_t written) const {
 // memory, or for that of its call.
 void IncomingCall::WatchSending(size_t unsent) {
   const uint64_t written = stream_->connection().bytes_written();
-  watch_timer_ = worker_->After(kStandsStill, [this, unsent, written] {
-    watch_timer_.reset();
-    if (stream_ == nullptr) return;
-    if (OthersWait() && !Moves(unsent, written)) {
-      return GiveUpAnswer(
-          Refusal::kStalled,
-          "the answer was not taken while others wait for inflight.bytes");
-    }
-    KeepWatching(Unsent());
-  });
+  watch_timer_ =
+      worker_->After(limits::Watchdog::kPatience, [this, unsent, written] {
+        watch_timer_.reset();
+        if (stream_ == nullptr) return;
+        if (OthersWait() && !Moves(unsent, written)) {
+          return GiveUpAnswer(
+              Refusal::kStalled,
+              "the answer was not taken while others wait for inflight.bytes");
+        }
+        KeepWatching(Unsent());
+      });
 }
 
 bool IncomingCall::HoldRelayed() {
   const size_t bytes = kRelayedCall + WeightOf(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
-  metadata_.Set(0);
   itself_.Set(0);
   CountUnasked(0);
-  charged_.Move(Inflight::Quota::kRelayed);
+  charged_.Move(limits::Budget::Quota::kRelayed);
   charged_.Set(bytes);
   return true;
 }
@@ -554,11 +526,6 @@ bool IncomingCall::HoldRelayed(size_t bytes) {
   charged_.Set(kRelayedCall + WeightOf(fields_) +
                WeightOf(stream_->trailers()) + steps * kRelayedStep);
   return charged_.bytes() > before;
-}
-
-bool IncomingCall::RelayedWait() const {
-  return inflight() != nullptr &&
-         !inflight()->Fits(Inflight::Quota::kRelayed, kRelayedCall);
 }
 
 size_t IncomingCall::Unsent() const {
@@ -658,7 +625,6 @@ void IncomingCall::Answer(Ptr call, Message message,
                           const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
-  if (call->crowded_) call->itself_.Set(kCallItself);
   stream->Answer(call->relayed_ ? call->headers_ : call->Head(),
                  /*end=*/false);
   stream->Send(MessagePrefix(message.compressed(), message.size()));
@@ -674,7 +640,6 @@ void IncomingCall::Answer(Ptr call, Message message,
 void IncomingCall::Finish(Ptr call, const grpc::Status& status) {
   http2::Stream* const stream = call->stream_;
   if (stream == nullptr) return;
-  if (call->crowded_) call->itself_.Set(kCallItself);
   // Like the function: all in one block, or trailers after headers.
   if (call->relayed_ && !call->trailers_.empty()) {
     stream->Answer(call->headers_, /*end=*/false);

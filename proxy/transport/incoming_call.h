@@ -29,11 +29,11 @@
 #include "grpcpp/support/status.h"
 #include "http2/connection.h"
 #include "http2/fields.h"
+#include "proxy/limits/read_grants.h"
+#include "proxy/limits/watchdog.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/deadline.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
-#include "proxy/transport/read_grants.h"
 #include "proxy/transport/refusal.h"
 #include "proxy/transport/steps.h"
 #include "proxy/transport/worker.h"
@@ -62,7 +62,7 @@ class CallTap {
 // outlive the calls.
 struct CallLimits {
   size_t max_request_bytes = 256 << 20;
-  ReadGrants* grants = nullptr;
+  limits::ReadGrants* grants = nullptr;
   Steps* unpacking = nullptr;
   CallHandler* handler = nullptr;
 };
@@ -77,7 +77,7 @@ class IncomingCall final : public Activity,
                            public http2::Recycled,
                            private http2::StreamUser,
                            private http2::Loop::Ender,
-                           private ReadGrants::Reader,
+                           private limits::ReadGrants::Reader,
                            private Steps::Task {
  public:
   // Starts the call of a request whose header block is there, and gives it to
@@ -119,6 +119,8 @@ class IncomingCall final : public Activity,
   // compressed. plain() is not valid if the request cannot be decompressed.
   const Message& request() const { return request_; }
   const Message& plain() const { return plain_; }
+  // The quota that counts the request's bytes.
+  limits::Budget::Quota request_quota() const { return charged_.quota(); }
   // Releases the request's bytes.
   void ForgetRequest();
 
@@ -149,14 +151,11 @@ class IncomingCall final : public Activity,
   // kFree are free of charge. True if the charge has grown.
   bool HoldRelayed(size_t bytes);
   static constexpr size_t kFree = 1 << 10;
-  Inflight* inflight() const { return limits_.grants->inflight(); }
-  // True if no further call can be relayed. Then a call that stalls is ended.
-  bool RelayedWait() const;
-  static constexpr absl::Duration kStandsStill = absl::Seconds(10);
-  // About two thirds of a call's memory besides its bytes: stream, session and
-  // call. It is charged from the end of the event-loop iteration in which the
-  // call began, until its request is complete. A call of a connection that has
-  // many is charged, too, while its caller has not read the answer.
+  limits::Budget* inflight() const { return limits_.grants->budget(); }
+
+  // Memory of a call besides its message: stream, session and call. A call is
+  // charged for it when it lasts longer than one event-loop iteration, or at
+  // once if its connection has many calls.
   static constexpr size_t kCallItself = 4 << 10;
 
   // Both end the call and release it.
@@ -179,22 +178,22 @@ class IncomingCall final : public Activity,
   void OnSent(http2::Stream& stream) override;
   void OnClosed(http2::Stream& stream, const http2::StreamEnd& end) override;
   void OnIterationEnd() override;
-  void OnGranted(Inflight::Quota quota) override;
+  void OnGranted(limits::Budget::Quota quota) override;
 
   bool reading() const { return std::holds_alternative<ReadDone>(waiter_); }
   CallTap* tap() const {
     CallTap* const* const tap = std::get_if<CallTap*>(&waiter_);
     return tap == nullptr ? nullptr : *tap;
   }
-  // kCallItself is charged, as the request is incomplete.
-  bool lasts() const { return metadata_.bytes() > WeightOf(fields_); }
   // The memory of a relayed call is charged.
   bool passing() const {
-    return charged_.quota() == Inflight::Quota::kRelayed &&
+    return charged_.quota() == limits::Budget::Quota::kRelayed &&
            charged_.bytes() > 0;
   }
+  // Charges the memory of the call besides its message to its connection.
+  void ChargeItself();
   void ChargeAnswer(size_t bytes) {
-    charged_.Move(Inflight::Quota::kRunning);
+    charged_.Move(limits::Budget::Quota::kRunning);
     charged_.Set(bytes);
   }
   // Calls the notice, if there is one.
@@ -202,8 +201,8 @@ class IncomingCall final : public Activity,
   // Asks for memory for the request's bytes beyond the first window.
   void AskForRest(http2::Stream& stream);
   // Charges bytes that arrived without a grant. False if the connection then
-  // exceeds its quota; never if its calls use at most `free` bytes.
-  bool HoldUnasked(size_t bytes, size_t free);
+  // exceeds its cap.
+  bool HoldUnasked(size_t bytes);
   // Charges `bytes` of decompressed data to a compressed request. False if they
   // do not fit.
   bool HoldUnpacked(size_t bytes);
@@ -213,9 +212,8 @@ class IncomingCall final : public Activity,
   void CountUnasked(size_t bytes);
   void WatchReading(absl::Duration after);
   void StopWatching();
-  size_t SlowestComing() const;
   void GiveUpAnswer(Refusal why, const char* words);
-  // Releases the request's fields, if they are larger than usual.
+  // Releases the request's fields, if they are charged.
   void ForgetMetadata();
   // The answer is complete. If its caller has not taken all of it when this
   // event-loop iteration ends, AnswerIsNotTaken follows.
@@ -260,7 +258,6 @@ class IncomingCall final : public Activity,
   const Method method_;
   bool owned_ = true;
   bool relayed_ = false;
-  const bool crowded_;  // its connection has many calls
   http2::Fields fields_;
   absl::Time arrived_;
   Deadline deadline_;
@@ -270,10 +267,9 @@ class IncomingCall final : public Activity,
   absl::optional<TimerId> deadline_timer_;
   const size_t unasked_;  // bytes that may arrive without a grant
   MessageCollector collector_;
-  size_t held_unasked_ = 0;  // charged to the connection
-  size_t granted_ = 0;       // bytes of the request that may arrive; 0: none
-  int64_t moved_ = 0;        // when enough bytes arrived last; the loop's time
-  size_t came_ = 0;          // bytes that had arrived by moved_, if granted
+  size_t held_unasked_ = 0;    // charged to the connection
+  size_t granted_ = 0;         // bytes of the request that may arrive; 0: none
+  limits::Watchdog watchdog_;  // of the request that arrives
   Message request_;
   Message plain_;
   std::unique_ptr<Unpacker> unpacker_;  // of `request_`
@@ -281,13 +277,11 @@ class IncomingCall final : public Activity,
   http2::Connection* unpacks_of_ = nullptr;
   http2::Fields headers_;
   http2::Fields trailers_;
-  // Fields beyond the usual, and the call itself while lasts(). Not of a
-  // relayed call.
-  Charge metadata_;
-  Charge itself_;  // the call, if its connection has many
+  // Fields beyond the usual, and kCallItself. Not of a relayed call.
+  limits::Charge itself_;
   // The quota says whose bytes: the request's; then kRunning, of an answer that
   // only this call uses; or kRelayed, of a relayed call.
-  Charge charged_;
+  limits::Charge charged_;
   http2::Slice entry_;  // piece of an unsent answer; maybe the memory tier's
   // Checks that the request moves while it is read, and later the answer.
   absl::optional<TimerId> watch_timer_;

@@ -25,7 +25,7 @@ class Listener::WorkerHandler final : public http2::Server::Handler {
   WorkerHandler(Worker* worker, const ListenerOptions& options,
                 CallHandler* handler)
       : worker_(worker),
-        grants_(options.inflight, worker),
+        grants_(options.inflight, worker->loop()),
         unpacking_(worker, kUnpackedPerIteration, kMostToUnpack,
                    [handler](http2::Connection* connection, bool much) {
                      if (much) handler->OnPaused();
@@ -43,7 +43,7 @@ class Listener::WorkerHandler final : public http2::Server::Handler {
 
  private:
   Worker* const worker_;
-  ReadGrants grants_;
+  limits::ReadGrants grants_;
   Steps unpacking_;
   http2::Changeable<size_t> max_request_bytes_;
   CallHandler* const handler_;

@@ -23,7 +23,6 @@
 
 namespace fncache::proxy::transport {
 
-class Inflight;
 class ServerTls;
 
 // Limits that may change while a listener accepts calls.
@@ -45,7 +44,7 @@ struct ListenerOptions {
   // Null = plaintext; else outlives the listener.
   ServerTls* tls = nullptr;
   // Counts the memory of all calls; null = not counted. Outlives the listener.
-  Inflight* inflight = nullptr;
+  limits::Budget* inflight = nullptr;
   ListenerLimits limits;
   // Mode of a unix socket's file; absent = the umask decides.
   absl::optional<mode_t> socket_mode;

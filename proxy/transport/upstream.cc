@@ -157,7 +157,8 @@ void Connecting::OnWaited(absl::Time limit) {
 UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
       Connecting(upstream, request.worker, request.deadline, request.impatient),
-      held_(upstream->options().inflight, Inflight::Quota::kRunning, worker_),
+      held_(upstream->options().inflight, limits::Budget::Quota::kRunning,
+            worker_->index()),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
 
@@ -188,27 +189,29 @@ void UnaryCall::Begin(const UnaryRequest& request) {
       RequestFields(request.fields, deadline().UpstreamTimeout(Deadline::Now()),
                     upstream_->tls());
   request_ = request.message;
-  Inflight* const inflight = upstream_->options().inflight;
+  limits::Budget* const inflight = upstream_->options().inflight;
   if (inflight == nullptr) {
     stage_ = Stage::kConnecting;
     return StartConnecting();
   }
-  switch (inflight->Admit(this, worker_, request_.size())) {
-    case Inflight::Admission::kAdmitted:
+  switch (inflight->Admit(this, worker_->loop(), worker_->index(),
+                          request_.size())) {
+    case limits::Budget::Admission::kAdmitted:
       return OnAdmitted();
-    case Inflight::Admission::kWaitsInPlace:
-      stage_ = Stage::kWaitsInPlace;
+    case limits::Budget::Admission::kWaits:
+      held_.Move(request.quota);
+      held_.Set(request_.size());
       return WatchWait();
-    case Inflight::Admission::kWaits:
-      return WatchWait();
-    case Inflight::Admission::kRefused:
+    case limits::Budget::Admission::kRefused:
       return FailForMemory(Refusal::kRoom, kNoneEnded);
   }
 }
 
 void UnaryCall::WatchWait() {
   absl::Duration wait = deadline().Left(Deadline::Now());
-  if (waits_in_place()) wait = std::min(wait, Inflight::kStuck / 5);
+  if (stage_ == Stage::kWaits) {
+    wait = std::min(wait, limits::Budget::kStuck / 5);
+  }
   if (unread_ > 0) wait = std::min(wait, kLookAgain);
   if (wait == absl::InfiniteDuration()) return StopTimer();
   ArmTimer(wait, [this] { OnTimer(); });
@@ -218,24 +221,22 @@ void UnaryCall::OnTimer() {
   if (deadline().Left(Deadline::Now()) == absl::ZeroDuration()) {
     return OnDeadline();
   }
-  if (waits_in_place() && upstream_->options().inflight->GivesUp(this)) {
+  if (stage_ == Stage::kWaits && upstream_->options().inflight->GivesUp(this)) {
     return FailForMemory(Refusal::kRoom, kNoneEnded);
   }
   ReadOn();
   WatchWait();
 }
 
-void UnaryCall::LetGo() {
-  if (!waits_in_place()) return;
-  stage_ = Stage::kWaits;
-  when_admitted_ = nullptr;
-  upstream_->options().inflight->Count(this);
+void UnaryCall::AdoptRequest() {
+  held_.Set(0);
+  held_.Move(limits::Budget::Quota::kRunning);
+  held_.Adopt(request_.size());
 }
 
 void UnaryCall::OnAdmitted() {
-  held_.Adopt(request_.size());
+  AdoptRequest();
   stage_ = Stage::kConnecting;
-  if (when_admitted_ != nullptr) std::exchange(when_admitted_, nullptr)();
   StartConnecting();
 }
 
@@ -267,9 +268,9 @@ void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
                          absl::StrCat("the function's ", what,
                                       " are larger than max_metadata_bytes"));
   }
-  Inflight* const inflight = upstream_->options().inflight;
+  limits::Budget* const inflight = upstream_->options().inflight;
   if (inflight == nullptr || WeightOf(headers_) + WeightOf(trailers_) == 0 ||
-      inflight->Fits(Inflight::Quota::kRunning, 0)) {
+      inflight->Fits(limits::Budget::Quota::kRunning, 0)) {
     return;
   }
   inflight->CountRefused();
@@ -310,9 +311,10 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 
 bool UnaryCall::ReadOn() {
   if (stream_ == nullptr || unread_ == 0) return true;
-  Inflight* const inflight = upstream_->options().inflight;
-  if (inflight == nullptr || inflight->Fits(Inflight::Quota::kRunning, 0) ||
-      inflight->GoBeyond(Inflight::Quota::kRunning, this)) {
+  limits::Budget* const inflight = upstream_->options().inflight;
+  if (inflight == nullptr ||
+      inflight->Fits(limits::Budget::Quota::kRunning, 0) ||
+      inflight->GoBeyond(limits::Budget::Quota::kRunning, this)) {
     stream_->Consume(std::exchange(unread_, 0));
     return true;
   }
@@ -399,9 +401,9 @@ void UnaryCall::Complete() {
   stage_ = began() ? Stage::kOver : Stage::kNotBegun;
   latency_ = absl::Now() - started_;
   StopConnecting();
-  if (Inflight* const inflight = upstream_->options().inflight) {
-    if (inflight->Forget(this)) held_.Adopt(request_.size());
-    inflight->Yield(Inflight::Quota::kRunning, this);
+  if (limits::Budget* const inflight = upstream_->options().inflight) {
+    if (inflight->Forget(this)) AdoptRequest();
+    inflight->Yield(limits::Budget::Quota::kRunning, this);
   }
   if (stream_ != nullptr) {
     stream_->set_user(nullptr);
@@ -413,6 +415,8 @@ void UnaryCall::Complete() {
     stream_ = nullptr;
   }
   request_.Clear();
+  held_.Set(0);
+  held_.Move(limits::Budget::Quota::kRunning);
   held_.Set(response_.size() + WeightOf(headers_));
   // `done` may start calls, which may not be possible in this callback.
   worker_->loop()->AtIterationEnd(this);

@@ -25,8 +25,8 @@
 #include "grpcpp/support/status.h"
 #include "http2/changeable.h"
 #include "http2/client.h"
+#include "proxy/limits/budget.h"
 #include "proxy/transport/deadline.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/refusal.h"
 #include "proxy/transport/worker.h"
@@ -46,7 +46,7 @@ struct UpstreamOptions {
   // The largest answer, compressed or not. A larger one fails its call.
   http2::Changeable<size_t> max_response_bytes = 256 << 20;
   // Counts the memory of calls; null = not counted. Outlives the upstream.
-  Inflight* inflight = nullptr;
+  limits::Budget* inflight = nullptr;
   uint32_t max_metadata_bytes = 64 << 10;
   // `unreachable` is called when the function becomes unreachable, and at each
   // failed attempt after that. `reachable` is called when no worker fails to
@@ -120,6 +120,8 @@ struct UnaryRequest {
   const http2::Fields& fields;  // the caller's header block, unchanged
   const Message& message;
   Deadline deadline;  // of the call to the function
+  // The quota that counts the message while the call waits for memory.
+  limits::Budget::Quota quota = limits::Budget::Quota::kArriving;
   // Do not wait for a function that cannot be reached.
   bool impatient = false;
 };
@@ -131,7 +133,7 @@ class UnaryCall final : public Activity,
                         public http2::Recycled,
                         private http2::StreamUser,
                         private http2::Loop::Ender,
-                        private Inflight::Waiter,
+                        private limits::Budget::Waiter,
                         public std::enable_shared_from_this<UnaryCall> {
  public:
   using Done = absl::AnyInvocable<void(UnaryCall&)>;
@@ -153,14 +155,6 @@ class UnaryCall final : public Activity,
   // True if the call is not sent yet, as it waits for a connection.
   bool connecting() const {
     return stage_ == Stage::kConnecting || stage_ == Stage::kConnectingAgain;
-  }
-  // True if the call waits for memory to run, and the request's owner still
-  // counts its bytes (Inflight::Admission::kWaitsInPlace). The owner does so
-  // until `admitted` is called, or until it calls LetGo.
-  bool waits_in_place() const { return stage_ == Stage::kWaitsInPlace; }
-  void LetGo();
-  void WhenAdmitted(absl::AnyInvocable<void()> admitted) {
-    when_admitted_ = std::move(admitted);
   }
   // Why the call was refused, if it or its answer exceeded a limit.
   absl::optional<Refusal> refused() const { return refused_; }
@@ -189,8 +183,7 @@ class UnaryCall final : public Activity,
  private:
   enum class Stage {
     kWaits,            // for memory
-    kWaitsInPlace,     // the same, and the caller's call counts the request
-    kNotBegun,         // as kOver, but it ended in one of the stages above
+    kNotBegun,         // as kOver, but it ended in the stage above
     kConnecting,       // for a connection
     kRunning,          // it is sent: for the response
     kConnectingAgain,  // the function did not process it, so it is resent
@@ -203,6 +196,8 @@ class UnaryCall final : public Activity,
   UnaryCall(Upstream* upstream, const UnaryRequest& request);
 
   void Begin(const UnaryRequest& request);
+  // Its request is charged as running.
+  void AdoptRequest();
   void OnConnected(http2::Connection& connection) override;
   void OnUnreachable(const grpc::Status& status) override { Fail(status); }
   void CancelNow();
@@ -235,11 +230,10 @@ class UnaryCall final : public Activity,
   http2::Fields request_fields_;
   Message request_;  // until the answer begins
   http2::Stream* stream_ = nullptr;
-  absl::AnyInvocable<void()> when_admitted_;
   bool answered_ = false;
   absl::optional<Refusal> refused_;
   size_t unread_ = 0;  // bytes that arrived but are not consumed
-  Charge held_;
+  limits::Charge held_;
   MessageCollector collector_;
   http2::Fields headers_;
   http2::Fields trailers_;

@@ -4,14 +4,14 @@
 #include "gtest/gtest.h"
 #include "proto/admin.pb.h"
 #include "proxy/telemetry/instruments.h"
-#include "proxy/transport/inflight.h"
+#include "proxy/limits/budget.h"
 
 namespace fncache::proxy {
 namespace {
 
 TEST(AdminStatsTest, TellsHowManyKeysBackOff) {
   telemetry::Instruments instruments({"a", "b"});
-  const transport::Inflight inflight(1 << 20, /*workers=*/1);
+  const limits::Budget inflight(1 << 20, /*lanes=*/1);
   instruments.WatchBackingOff(1, [] { return size_t{3}; });
   const auto stats = ReadStats(instruments, inflight, {});
   ASSERT_EQ(stats.functions_size(), 2);

@@ -30,9 +30,9 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "proxy/limits/budget.h"
 #include "proxy/serving/stream.h"
 #include "proxy/telemetry/instruments.h"
-#include "proxy/transport/inflight.h"
 #include "proxy/transport/listener.h"
 #include "proxy/transport/tls.h"
 #include "proxy/transport/upstream.h"
@@ -355,7 +355,7 @@ class TestListener {
   // `handler` outlives this.
   explicit TestListener(transport::CallHandler* handler, int workers = 2,
                         transport::ServerTls* tls = nullptr,
-                        transport::Inflight* inflight = nullptr)
+                        limits::Budget* inflight = nullptr)
       : workers_(transport::MakeWorkers(workers)) {
     transport::ListenerOptions options;
     options.address = "127.0.0.1:0";

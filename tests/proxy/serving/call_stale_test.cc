@@ -592,60 +592,35 @@ TEST_F(NoRoomTest, ARefreshForWhichThereIsNoRoomDoesNotBegin) {
   EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
 }
 
-// If the other calls are only answered, no call runs.
+// One that fits may run, and once misses wait, none begins.
 TEST_F(NoRoomTest, ALargeRefreshMayRunAlone) {
   options_.policy.stale_while_revalidate = absl::Minutes(10);
   const std::string large = Request(std::string(kBytes * 7 / 8, 'x'), "t");
   Fill(large, Response("t", "old", kTtl));
   Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
-  const auto worker = std::make_unique<transport::Worker>(0);
-  transport::Charge others(&Proxy().inflight(),
-                           transport::Inflight::Quota::kCalls, worker.get());
-  others.Set(1000);
   ExpectStale(Send(large), 1);
   function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
   EXPECT_TRUE(Eventually([&] { return Counts().refreshes == 1; }));
   EXPECT_EQ(Counts().refreshes_refused, 0u);
 }
 
-TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
-  options_.policy.stale_while_revalidate = absl::Minutes(10);
-  const auto large = [](int i) {
-    return Request(absl::StrCat(i, std::string(kBytes / 20, 'x')), "t");
-  };
-  for (int i = 0; i < 5; ++i) Fill(large(i), Response("t", "old", kTtl));
-  Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
-  // The function hangs.
-  for (int i = 0; i < 5; ++i) ExpectStale(Send(large(i)), 1);
-  EXPECT_EQ(Counts().refreshes, 2u);
-  EXPECT_EQ(Counts().refreshes_refused, 3u);
-  EXPECT_EQ(Proxy().inflight().waiting(), 0u);
-  const std::vector<FunctionCallPtr> hung = {function_.Next(),
-                                             function_.Next()};
-  // Others are asked for all the same.
-  auto miss = Send(Request("new", "t"));
-  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
-  EXPECT_TRUE(miss->Wait().ok());
-  for (const auto& call : hung) call->Fail(Failure());
-}
-
-// If waiting is full, a miss still counts as a request that is read. So no more
-// requests come than fit, and hits continue.
-TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
+// While the queue moves, misses wait beyond its eighth, too. Hits continue.
+TEST_F(NoRoomTest, MissesBeyondTheQueuesEighthWait) {
+  Fill(Request("hit", "t"), Response("t", "kept", 3600));
   FillAndTakeTheRoom();
-  EXPECT_EQ(Proxy().inflight().reading(), 0u);
   const size_t waiting = Proxy().inflight().waiting();
-  auto more = Send(Request(std::string(kBytes / 4, 'm'), "t"));
-  EXPECT_TRUE(
-      Eventually([&] { return Proxy().inflight().reading() > kBytes / 4; }));
-  EXPECT_EQ(Proxy().inflight().waiting(), waiting);
-  auto leaves = Send(Request(std::string(kBytes / 4, 'l'), "t"));
-  EXPECT_TRUE(
-      Eventually([&] { return Proxy().inflight().reading() > kBytes / 2; }));
+  auto more = Send(Request(std::string(kBytes / 8, 'm'), "t"));
+  EXPECT_TRUE(Eventually(
+      [&] { return Proxy().inflight().waiting() > waiting + kBytes / 8; }));
+  auto leaves = Send(Request(std::string(kBytes / 8, 'l'), "t"));
+  EXPECT_TRUE(Eventually(
+      [&] { return Proxy().inflight().waiting() > waiting + kBytes / 4; }));
+  auto hit = Send(Request("hit", "t"));
+  EXPECT_TRUE(hit->Wait().ok());
   leaves->context.TryCancel();
   leaves->Wait();
-  EXPECT_TRUE(
-      Eventually([&] { return Proxy().inflight().reading() < kBytes / 2; }));
+  EXPECT_TRUE(Eventually(
+      [&] { return Proxy().inflight().waiting() < waiting + kBytes / 4; }));
   std::exchange(hanging_, nullptr)->Fail(Failure());
   // Both run now, and are counted there.
   for (int i = 0; i < 2; ++i) {
@@ -653,7 +628,7 @@ TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
   }
   EXPECT_TRUE(waiting_caller_->Wait().ok());
   EXPECT_TRUE(more->Wait().ok());
-  EXPECT_EQ(Proxy().inflight().reading(), 0u);
+  EXPECT_TRUE(Eventually([&] { return Proxy().inflight().reading() == 0; }));
   EXPECT_EQ(Proxy().inflight().waiting(), 0u);
 }
 
@@ -662,7 +637,7 @@ TEST_F(NoRoomTest, AMissThatWaitsBeyondItsShareHoldsItsPlaceAmongThoseRead) {
 TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
   options_.policy.stale_if_error = absl::Minutes(10);
   FillAndPass(absl::Seconds(1));
-  const std::string text(4096, 'x');
+  const std::string text(15'000, 'x');
   {
     TestCall reading(channel_, kRunFunctionV1);  // and sends no request
     reading.context().AddMetadata("x-text", text);
@@ -676,8 +651,8 @@ TEST_F(NoRoomTest, WhatCannotBeReadIsRefusedWhateverIsStored) {
     EXPECT_THAT(::testing::internal::GetCapturedStderr(),
                 ::testing::HasSubstr(
                     " warning refused a call function=function "
-                    "status=RESOURCE_EXHAUSTED why=\"the arriving requests "
-                    "on this connection exceed their quota "));
+                    "status=RESOURCE_EXHAUSTED why=\"the calls on this "
+                    "connection exceed its cap of inflight.bytes"));
     EXPECT_EQ(Counts().ServedOver(), 0u);
     reading.context().TryCancel();
     reading.Finish();

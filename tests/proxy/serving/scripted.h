@@ -369,16 +369,16 @@ class CachingProxy {
                const settings::FunctionOptions& options, ScriptedStore* store,
                int workers = 2, bool explains = false, size_t inflight = 0)
       : options_(options),
-        inflight_(inflight == 0 ? nullptr
-                                : std::make_unique<transport::Inflight>(
-                                      inflight, workers)),
+        inflight_(inflight == 0
+                      ? nullptr
+                      : std::make_unique<limits::Budget>(inflight, workers)),
         upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
                  &traces, explains ? &misses_ : nullptr, &access_log),
         listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
-  transport::Inflight& inflight() { return *inflight_; }
+  limits::Budget& inflight() { return *inflight_; }
   transport::Upstream& upstream() { return upstream_; }
   FlightTable::Stats flights() const { return handler_.GetFlights(); }
   FunctionHandler& handler() { return handler_; }
@@ -399,14 +399,14 @@ class CachingProxy {
 
  private:
   static transport::UpstreamOptions To(const std::string& target,
-                                       transport::Inflight* inflight) {
+                                       limits::Budget* inflight) {
     transport::UpstreamOptions options = TestProxy::To(target);
     options.inflight = inflight;
     return options;
   }
 
   const settings::FunctionOptions options_;
-  const std::unique_ptr<transport::Inflight> inflight_;
+  const std::unique_ptr<limits::Budget> inflight_;
   insight::explain::MissMemory misses_{{}, &clock};
   transport::Upstream upstream_;
   FunctionHandler handler_;

@@ -308,7 +308,7 @@ class StreamRoomTest : public testing::Test {
     return Eventually([&] { return inflight_.relayed() == 0; });
   }
 
-  transport::Inflight inflight_;
+  limits::Budget inflight_;
   std::unique_ptr<TestFunction> function_ = std::make_unique<TestFunction>();
   std::unique_ptr<TestProxy> proxy_;
   std::shared_ptr<grpc::Channel> channel_;
@@ -505,8 +505,8 @@ TEST_F(StreamSmallRoomTest, WhereTooMuchIsHeldOnlyTheOldestGoesOn) {
   ASSERT_TRUE(second.Start());
   ASSERT_TRUE(Eventually([&] { return function_->running == 2; }));
   // Held by others.
-  transport::Charge others(&inflight_, transport::Inflight::Quota::kRelayed,
-                           worker_.get());
+  limits::Charge others(&inflight_, limits::Budget::Quota::kRelayed,
+                        worker_->index());
   others.Set(100 << 10);
   std::thread sender = Fill(&first);
   EXPECT_TRUE(HoldsAtLeast(160 << 10));

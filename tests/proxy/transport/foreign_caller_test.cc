@@ -514,7 +514,7 @@ TEST(ForeignCallerTest, AnAnswerThatIsTakenSlowlyIsNoStream) {
 TEST(ForeignCallerTest, TrailersOfARequestAreCounted) {
   // The server there does not read them.
   const ::fncache::testing::DeafServer function;
-  Inflight inflight(256 << 20, 2);
+  limits::Budget inflight(256 << 20, 2);
   UpstreamOptions options = TestProxy::To(function.target());
   options.inflight = &inflight;
   const TestProxy proxy(options);
