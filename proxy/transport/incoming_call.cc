@@ -58,6 +58,11 @@ http2::StreamUser* Refuse(http2::Stream& stream, CallHandler* handler,
   return nullptr;
 }
 
+// The bytes of a request that may arrive without a grant.
+size_t Unasked(const http2::Stream& stream) {
+  return stream.first_window() - kSpareWindow;
+}
+
 // True if the calls of a connection may keep `bytes`.
 bool MayKeep(size_t bytes, const limits::ReadGrants& grants) {
   return bytes <= kUnchecked || grants.cap().MayKeep(bytes);
@@ -111,8 +116,7 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       method_(MethodOf(stream.fields().Find(":path"))),
       fields_(stream.TakeFields()),
       arrived_(absl::Now()),
-      unasked_(stream.first_window() - kSpareWindow),
-      collector_(limits->max_request_bytes, unasked_),
+      collector_(limits->max_request_bytes, Unasked(stream)),
       itself_(limits->grants->budget(), limits::Budget::Quota::kArriving,
               worker->index()),
       charged_(limits->grants->budget(), limits::Budget::Quota::kArriving,
@@ -182,18 +186,18 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
     return;
   }
   const MessageCollector::State state = collector_.Take(bytes);
-  charged_.Set(std::max(collector_.held(), granted_));
+  charged_.Set(std::max(collector_.held(), granted()));
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
-      watchdog_.Saw(worker_->loop()->now(), collector_.held(), granted_);
+      watchdog_.Saw(worker_->loop()->now(), collector_.held(), granted());
       // Usually the rest arrives in this event-loop iteration.
       if (!watch_timer_.has_value()) worker_->loop()->AtIterationEnd(this);
-      if (granted_ > 0) return;
+      if (granted() > 0) return;
       if (HoldUnasked(collector_.held())) return AskForRest(stream);
       return RefuseForMemory();
     case MessageCollector::State::kWhole:
-      if (granted_ == 0 && !HoldUnasked(collector_.held())) {
+      if (granted() == 0 && !HoldUnasked(collector_.held())) {
         return RefuseForMemory();
       }
       // Usually the end of the stream is in the same bytes.
@@ -217,7 +221,7 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
 void IncomingCall::AskForRest(http2::Stream& stream) {
   if (waits()) return;
   const size_t whole = collector_.announced() + kMessagePrefix;
-  if (whole <= unasked_) return;
+  if (whole <= Unasked(stream)) return;
   limits_.grants->Ask(this, &stream.connection(), collector_.announced());
 }
 
@@ -243,12 +247,11 @@ void IncomingCall::CountUnasked(size_t bytes) {
 void IncomingCall::OnGranted(limits::Budget::Quota quota) {
   if (stream_ == nullptr) return;
   watchdog_.Restart(worker_->loop()->now(), collector_.held());
-  granted_ = collector_.announced();
   collector_.Expect();
   CountUnasked(0);
   charged_.Move(quota);
-  charged_.Set(granted_);
-  stream_->Grant(collector_.announced() + kMessagePrefix - unasked_);
+  charged_.Set(collector_.announced());
+  stream_->Grant(collector_.announced() + kMessagePrefix - Unasked(*stream_));
 }
 
 void IncomingCall::StopWatching() {
@@ -262,7 +265,8 @@ void IncomingCall::WatchReading(absl::Duration after) {
     watch_timer_.reset();
     if (!reading() || request_.valid()) return;
     // A request that has filled its window without a grant waits itself.
-    const bool full = waits() && collector_.held() + kMessagePrefix >= unasked_;
+    const bool full =
+        waits() && collector_.held() + kMessagePrefix >= Unasked(*stream_);
     const absl::Duration idle = watchdog_.Idle(worker_->loop()->now());
     if (idle < limits::Watchdog::kPatience) {
       return WatchReading(limits::Watchdog::kPatience - idle);
@@ -298,7 +302,7 @@ void IncomingCall::OnIterationEnd() {
   }
   if (inflight() == nullptr) return;
   ChargeItself();
-  if (!HoldUnasked(granted_ > 0 ? 0 : collector_.held())) {
+  if (!HoldUnasked(granted() > 0 ? 0 : collector_.held())) {
     return RefuseForMemory();
   }
   if (!watch_timer_.has_value()) WatchReading(limits::Watchdog::kPatience);
@@ -306,9 +310,10 @@ void IncomingCall::OnIterationEnd() {
 
 void IncomingCall::RequestIsThere() {
   StopWatching();
+  const bool granted = this->granted() > 0;
   request_ = collector_.Release();
   limits_.grants->Complete(this);
-  if (granted_ > 0 && request_.size() > http2::kUsualWindow) {
+  if (granted && request_.size() > http2::kUsualWindow) {
     limits_.grants->GrowWindow(stream_->connection());
   }
   if (!CanBeKeyed(fields_)) return TellReader(grpc::Status::OK);
@@ -458,7 +463,6 @@ void IncomingCall::WatchAnswer() {
 void IncomingCall::AnswerIsNotTaken() {
   if (stream_->end_sent() || watch_timer_.has_value()) return;
   ChargeItself();
-  if (!relayed_ && stream_->unsent() > 0) entry_ = stream_->last_unsent();
   watch_timer_ = worker_->After(kLookAgain, [this] {
     watch_timer_.reset();
     KeepWatching(Unsent());
@@ -473,7 +477,7 @@ void IncomingCall::KeepWatching(size_t unsent) {
 // The memory tier owns an entry's bytes for now. Once it drops the entry, only
 // the calls that send it keep them.
 bool IncomingCall::HoldsAnswer() const {
-  return relayed_ || entry_.empty() || !entry_.kept();
+  return relayed_ || stream_->unsent() == 0 || !stream_->last_unsent().kept();
 }
 
 bool IncomingCall::OthersWait() const {

@@ -190,6 +190,13 @@ class IncomingCall final : public Activity,
     return charged_.quota() == limits::Budget::Quota::kRelayed &&
            charged_.bytes() > 0;
   }
+  // The bytes of the request that were granted, while it is read; 0: none.
+  size_t granted() const {
+    using Quota = limits::Budget::Quota;
+    const bool granted = charged_.quota() == Quota::kReading ||
+                         charged_.quota() == Quota::kBeyond;
+    return granted ? collector_.announced() : 0;
+  }
   // Charges the memory of the call besides its message to its connection.
   void ChargeItself();
   void ChargeAnswer(size_t bytes) {
@@ -265,10 +272,8 @@ class IncomingCall final : public Activity,
   // the caller (OnCancelled), or everything (Attach).
   std::variant<std::monostate, ReadDone, Notice, CallTap*> waiter_;
   absl::optional<TimerId> deadline_timer_;
-  const size_t unasked_;  // bytes that may arrive without a grant
   MessageCollector collector_;
   size_t held_unasked_ = 0;    // charged to the connection
-  size_t granted_ = 0;         // bytes of the request that may arrive; 0: none
   limits::Watchdog watchdog_;  // of the request that arrives
   Message request_;
   Message plain_;
@@ -282,7 +287,6 @@ class IncomingCall final : public Activity,
   // The quota says whose bytes: the request's; then kRunning, of an answer that
   // only this call uses; or kRelayed, of a relayed call.
   limits::Charge charged_;
-  http2::Slice entry_;  // piece of an unsent answer; maybe the memory tier's
   // Checks that the request moves while it is read, and later the answer.
   absl::optional<TimerId> watch_timer_;
 };
