@@ -14,7 +14,7 @@ namespace {
 using Quota = Budget::Quota;
 
 // A request, which charges its bytes as it is granted.
-class Reading : public ReadGrants::Reader {
+class Reading final : public ReadGrants::Reader {
  public:
   explicit Reading(Budget* budget) : charge_(budget, Quota::kReading, 0) {}
   void Ask(ReadGrants* grants, const void* connection, size_t bytes) {
