@@ -133,8 +133,9 @@ class Connection final : private Loop::Watcher,
   // A server's: whether it reads its client's input. If the client leaves while
   // it does not, the unread input is lost.
   void SetReading(bool reads);
-  // For its user, which counts here the bytes that it keeps of its streams.
-  size_t& held() { return held_; }
+  // For its user, which counts here the bytes that it keeps of its streams, or
+  // kept when they ended. On the connection's thread.
+  const std::shared_ptr<size_t>& account() const { return account_; }
 
   // Opens a stream with this header block. Precondition: CanOpen().
   Stream* Open(const Fields& fields, bool end, StreamUser* user);
@@ -283,7 +284,7 @@ class Connection final : private Loop::Watcher,
   absl::optional<TimerId> notice_;
   uint64_t bytes_read_ = 0;
   uint64_t bytes_written_ = 0;
-  size_t held_ = 0;
+  const std::shared_ptr<size_t> account_ = std::make_shared<size_t>(0);
   SessionMemory memory_;  // is the most of it, and so the last
 };
 

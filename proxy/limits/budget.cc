@@ -55,7 +55,6 @@ size_t Budget::Sum(Quota quota) const {
 }
 
 size_t Budget::limit(Quota quota) const {
-  if (quota == Quota::kArriving || quota == Quota::kBeyond) return bound();
   if (quota != Quota::kRunning) return bound() / 8;
   return bound() - bound() / 4 - std::min(Sum(Quota::kRelayed), bound() / 4);
 }
@@ -65,13 +64,13 @@ bool Budget::Fits(Quota quota, size_t more) const {
 }
 
 size_t Budget::free() const {
-  const size_t used = Sum(Quota::kArriving) + Sum(Quota::kReading);
+  const size_t used = Sum(Quota::kKept) + Sum(Quota::kReading);
   return bound() - std::min(used, bound());
 }
 
 size_t Budget::reading() const {
   const size_t all =
-      Sum(Quota::kArriving) + Sum(Quota::kReading) + Sum(Quota::kBeyond);
+      Sum(Quota::kKept) + Sum(Quota::kReading) + Sum(Quota::kBeyond);
   return all - std::min(all, waiting());
 }
 
@@ -80,10 +79,10 @@ size_t Budget::free_to_grant() const {
   return std::min(limit - std::min(Sum(Quota::kReading), limit), free());
 }
 
-bool Budget::OthersWait() const {
+bool Budget::OthersWait(Quota quota) const {
+  if (quota == Quota::kRelayed) return !Fits(quota, limit(quota) / 8);
   return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
-         misses_wait() || LittleIsLeft() ||
-         !Fits(Quota::kRelayed, limit(Quota::kRelayed) / 8);
+         misses_wait() || LittleIsLeft();
 }
 
 bool Budget::RefuseRelayed(size_t bytes) {
@@ -113,6 +112,16 @@ void Budget::Yield(Quota quota, const void* who) {
   const void* expected = who;
   beyond_[static_cast<size_t>(quota)].compare_exchange_strong(
       expected, nullptr, std::memory_order_relaxed);
+}
+
+Budget::Unattended Budget::TakeUnattended(size_t bytes) {
+  bytes = std::max<size_t>(bytes, 1);
+  size_t taken = unattended_.load(std::memory_order_relaxed);
+  do {
+    if (misses_wait() || (taken > 0 && taken + bytes > bound() / 8)) return {};
+  } while (!unattended_.compare_exchange_weak(taken, taken + bytes,
+                                              std::memory_order_relaxed));
+  return {this, bytes};
 }
 
 bool Budget::MayRun(size_t bytes) const {

@@ -3,11 +3,13 @@
 // (inflight.bytes), and which call may keep more.
 //
 // Each byte is counted in one quota:
-// - *arriving*: what a connection may send without asking, which is the first
-//   bytes of each request and its metadata, and calls that last. A connection
-//   has a cap for them (connection_cap.h), and all of the budget limits them.
-// - *reading*: 1/8, for larger requests, which ask before they arrive as a
-//   whole (read_grants.h).
+// - *kept*: what the calls of a connection keep: the first bytes of each
+// request
+//   and its metadata, which arrive without asking; complete requests until the
+//   function is called; and calls that last. All of the budget limits them, and
+//   the cap of each connection (connection_cap.h).
+// - *reading*: 1/8, for larger requests while they arrive. They ask before
+//   (read_grants.h).
 // - *beyond*: the one request that exceeds that, so that others still have it.
 // - *relayed*: 1/8, for calls whose bytes are forwarded as they arrive. Beyond
 //   twice that, calls are ended.
@@ -15,9 +17,9 @@
 // One call at a time may exceed the quotas for reading, running and relayed,
 // so that no call stalls for lack of memory.
 //
-// Misses run in order of arrival. One that has to wait stays in its quota. Once
-// waiting misses have 1/8 of the budget, and none has left the queue for
-// kStuck, further ones are refused.
+// Misses run in order of arrival. One that has to wait is still kept by its
+// connection. Once waiting misses have 1/8 of the budget, and none has left the
+// queue for kStuck, further ones are refused.
 //
 // Every worker counts on its own cache line (its *lane*), so calls of ordinary
 // size do not contend for one. Budget sums the lanes up when it needs a total.
@@ -31,6 +33,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -41,7 +44,7 @@ namespace fncache::proxy::limits {
 
 class Budget {
  public:
-  enum class Quota { kArriving, kReading, kBeyond, kRunning, kRelayed };
+  enum class Quota { kKept, kReading, kBeyond, kRunning, kRelayed };
 
   // A miss that waits for memory to run.
   class Waiter {
@@ -89,8 +92,9 @@ class Budget {
   }
   // True if little memory is left for requests that do not ask.
   bool LittleIsLeft() const { return free() < bound() / 4; }
-  // True if calls wait for memory, or new ones would.
-  bool OthersWait() const;
+  // True if calls wait for memory of this quota, or new ones would: kRelayed,
+  // or any other.
+  bool OthersWait(Quota quota) const;
   // Counts a call that was refused because of the memory that others use.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
   // True, and counted as refused, if the quota has no `bytes` for one more
@@ -119,12 +123,41 @@ class Budget {
   bool GivesUp(Waiter* waiter);
   static constexpr absl::Duration kStuck = absl::Seconds(5);
 
+  // Memory of calls that no caller waits for. Together they have 1/8 of the
+  // budget; a single one may use more. They get none while misses wait.
+  class Unattended {
+   public:
+    Unattended() = default;
+    Unattended(Unattended&& other) noexcept
+        : budget_(std::exchange(other.budget_, nullptr)),
+          bytes_(other.bytes_) {}
+    Unattended& operator=(Unattended&& other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Unattended() {
+      if (budget_ != nullptr) {
+        budget_->unattended_.fetch_sub(bytes_, std::memory_order_relaxed);
+      }
+    }
+    bool taken() const { return budget_ != nullptr; }
+
+   private:
+    friend class Budget;
+    Unattended(Budget* budget, size_t bytes) : budget_(budget), bytes_(bytes) {}
+    Budget* budget_ = nullptr;
+    size_t bytes_ = 0;
+  };
+  // taken() is false if there is no memory for `bytes`. Any thread.
+  Unattended TakeUnattended(size_t bytes);
+
   // Changes the budget. Bytes that exceed the new one stay with their calls.
   void SetBound(size_t bound);
 
   size_t bound() const { return bound_.load(std::memory_order_relaxed); }
   size_t limit(Quota quota) const;
-  // Bytes of requests that arrive or are looked up.
+  // Bytes of requests that arrive or are looked up, and of calls that last.
   size_t reading() const;
   size_t running() const { return Sum(Quota::kRunning); }
   size_t relayed() const { return Sum(Quota::kRelayed); }
@@ -153,6 +186,7 @@ class Budget {
   std::atomic<const void*> beyond_[kQuotas] = {};
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> queued_{0};  // the length of queue_
+  std::atomic<size_t> unattended_{0};
   std::atomic<int> readers_waiting_{0};
   std::atomic<uint64_t> refused_{0};
 
@@ -166,9 +200,12 @@ class Budget {
 // Bytes that one call uses. The destructor takes them off.
 class Charge {
  public:
-  // `budget` may be null: then nothing is counted.
-  Charge(Budget* budget, Budget::Quota quota, int lane)
-      : budget_(budget), quota_(quota), lane_(lane) {}
+  // `budget` may be null: then nothing is counted. `account` counts the bytes
+  // in kKept, too; it outlives this, or LeaveAccount is called before. It may
+  // be null.
+  Charge(Budget* budget, Budget::Quota quota, int lane,
+         size_t* account = nullptr)
+      : budget_(budget), quota_(quota), lane_(lane), account_(account) {}
   ~Charge() { Set(0); }
   Charge(const Charge&) = delete;
   Charge& operator=(const Charge&) = delete;
@@ -180,9 +217,12 @@ class Charge {
     } else {
       budget_->Remove(quota_, lane_, bytes_ - bytes);
     }
+    if (account_ != nullptr && quota_ == Budget::Quota::kKept) {
+      *account_ += bytes - bytes_;
+    }
     bytes_ = bytes;
   }
-  // Adds bytes that are counted already.
+  // Adds bytes that the budget counts already, not in kKept.
   void Adopt(size_t bytes) { bytes_ += bytes; }
   // Moves the bytes to another quota.
   void Move(Budget::Quota quota) {
@@ -192,6 +232,13 @@ class Charge {
     quota_ = quota;
     Set(bytes);
   }
+  // From now on only the budget counts the bytes.
+  void LeaveAccount() {
+    if (account_ != nullptr && quota_ == Budget::Quota::kKept) {
+      *account_ -= bytes_;
+    }
+    account_ = nullptr;
+  }
   size_t bytes() const { return bytes_; }
   Budget::Quota quota() const { return quota_; }
 
@@ -199,6 +246,7 @@ class Charge {
   Budget* const budget_;
   Budget::Quota quota_;
   const int lane_;
+  size_t* account_;
   size_t bytes_ = 0;
 };
 

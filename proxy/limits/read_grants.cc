@@ -2,6 +2,7 @@
 #include "proxy/limits/read_grants.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace fncache::proxy::limits {
 namespace {
@@ -26,30 +27,22 @@ void ReadGrants::SetGranted(Reader* reader, size_t bytes) {
   if (granted == 0) granted_.erase(reader->connection_);
 }
 
-bool ReadGrants::Fits(const Reader& reader, size_t bytes) const {
-  if (bytes <= reader.granted_) return true;
+bool ReadGrants::Fits(const Reader& reader) const {
   const auto found = granted_.find(reader.connection_);
   return cap_.MayGrant(found == granted_.end() ? 0 : found->second,
-                       bytes - reader.granted_);
+                       reader.bytes_);
 }
 
 void ReadGrants::Ask(Reader* reader, const void* connection, size_t bytes) {
   reader->connection_ = connection;
   reader->bytes_ = bytes;
-  // No overtaking: waiting requests did not fit at the last look.
-  if (Fits(*reader, bytes)) return Grant(reader, Budget::Quota::kReading);
+  // Those that wait did not fit at the last look.
+  if (Fits(*reader)) return Grant(reader, Budget::Quota::kReading);
   reader->state_ = Reader::State::kWaits;
   waiting_.push_back(reader);
   budget_->ReadersWait(1);
   if (waiting_.size() == 1) return Look();
   LookIn(kLookAgain);
-}
-
-bool ReadGrants::Hold(Reader* reader, const void* connection, size_t bytes) {
-  reader->connection_ = connection;
-  if (!Fits(*reader, bytes)) return false;
-  SetGranted(reader, bytes);
-  return true;
 }
 
 void ReadGrants::Grant(Reader* reader, Budget::Quota quota) {
@@ -84,7 +77,7 @@ void ReadGrants::Look() {
   for (size_t i = 0; i < waiting_.size();) {
     Reader* const reader = waiting_[i];
     Budget::Quota quota = Budget::Quota::kReading;
-    if (!Fits(*reader, reader->bytes_)) {
+    if (!Fits(*reader)) {
       const bool beyond = std::exchange(oldest, false) &&
                           budget_->GoBeyond(Budget::Quota::kBeyond, reader);
       if (!beyond) {
@@ -115,7 +108,7 @@ void ReadGrants::LookIn(absl::Duration delay) {
 void ReadGrants::GrowWindow(http2::Connection& connection) const {
   if (connection.streams() <= kFewStreams &&
       cap_.MayKeep(kFewStreams * kLargeWindow) &&
-      (budget_ == nullptr || !budget_->OthersWait())) {
+      (budget_ == nullptr || !budget_->OthersWait(Budget::Quota::kReading))) {
     connection.SetStreamWindow(kLargeWindow);
   }
 }
@@ -123,7 +116,7 @@ void ReadGrants::GrowWindow(http2::Connection& connection) const {
 void ReadGrants::ShrinkWindow(http2::Connection& connection) const {
   if (connection.stream_window() <= http2::kUsualWindow) return;
   if (connection.streams() > 2 * kFewStreams ||
-      (budget_ != nullptr && budget_->OthersWait())) {
+      (budget_ != nullptr && budget_->OthersWait(Budget::Quota::kReading))) {
     connection.SetStreamWindow(http2::kUsualWindow);
   }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadGrants: which of one worker's large requests may arrive as a whole. They
-// are granted in order of arrival, as far as the budget has memory and their
-// connection's cap allows it. The oldest one that does not fit may always
-// continue (Budget::Quota::kBeyond).
+// ReadGrants: which of one worker's large requests may arrive as a whole. Of
+// those that fit into the budget and their connection's cap, the oldest is
+// first. The oldest one that does not fit may continue, too, one at a time
+// among all workers (Budget::Quota::kBeyond).
 // It also sets the windows of connections, within which bytes arrive without a
 // grant.
 //
@@ -56,9 +56,6 @@ class ReadGrants {
   // `reader` asks to use `bytes` of its connection. OnGranted may be called
   // before this returns.
   void Ask(Reader* reader, const void* connection, size_t bytes);
-  // `reader` asks to use `bytes` in all, decompressed. False if they do not
-  // fit.
-  bool Hold(Reader* reader, const void* connection, size_t bytes);
   // `reader` is complete, and keeps its bytes until Forget. No effect if it did
   // not ask.
   void Complete(Reader* reader);
@@ -75,7 +72,7 @@ class ReadGrants {
   const ConnectionCap& cap() const { return cap_; }
 
  private:
-  bool Fits(const Reader& reader, size_t bytes) const;
+  bool Fits(const Reader& reader) const;
   void Grant(Reader* reader, Budget::Quota quota);
   void StopWaiting(Reader* reader);
   void SetGranted(Reader* reader, size_t bytes);

@@ -282,7 +282,11 @@ void RunFunctionCall::Miss() {
   if (seat_->stale()) reason_ = cache::Reason::kExpired;
   if (verdict == Verdict::kWait) {
     stage_ = Stage::kWaiting;
-    return WatchCaller();
+    if (incoming_->MayWait()) return WatchCaller();
+    StopWaiting();
+    const grpc::Status refused = incoming_->RefuseToWait();
+    if (!AnswerOld(refused)) AnswerError(refused);
+    return;
   }
   Follow(verdict, /*look_again=*/true);
 }
@@ -325,11 +329,10 @@ void RunFunctionCall::Launch(bool outlives) {
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
-  run_->Start(
-      {worker(), incoming_->fields(), incoming_->request(),
-       incoming_->deadline().Extended(longer), incoming_->request_quota(),
-       /*impatient=*/static_cast<bool>(old_)},
-      shared_from_this());
+  run_->Start({worker(), incoming_->fields(), incoming_->request(),
+               incoming_->deadline().Extended(longer), incoming_->account(),
+               incoming_->MayWait(), /*impatient=*/static_cast<bool>(old_)},
+              shared_from_this());
   // The function works meanwhile.
   Explain();
   if (trace_) trace_->KeepRequest(plain());

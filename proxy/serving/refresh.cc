@@ -30,11 +30,14 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return absl::nullopt;
   // The refresh must not delay other calls, because its caller has an answer.
-  const limits::Budget* const budget = context->upstream.options().inflight;
-  if (budget != nullptr &&
-      (budget->misses_wait() || !budget->MayRun(call.request().size()))) {
-    context->instruments.RefreshRefused();
-    return absl::nullopt;
+  limits::Budget::Unattended memory;
+  if (limits::Budget* const budget = context->upstream.options().inflight) {
+    const size_t bytes = call.request().size();
+    if (budget->MayRun(bytes)) memory = budget->TakeUnattended(bytes);
+    if (!memory.taken()) {
+      context->instruments.RefreshRefused();
+      return absl::nullopt;
+    }
   }
   const auto seat = std::make_shared<RefreshSeat>(key);
   switch (context->flights.EnterToRefresh(seat, now)) {
@@ -55,7 +58,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
   context->instruments.RefreshBegun();
   auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
                                               Use::kReplace, key);
-  run->SetRefresh();
+  run->SetRefresh(std::move(memory));
   return Refresh(std::move(run), &context->flights, seat, call);
 }
 

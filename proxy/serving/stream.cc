@@ -329,7 +329,7 @@ void ForwardedCall::Weigh() {
   if (call_ == nullptr || inflight_ == nullptr) return;
   size_t weight = Weight();
   if (function_ != nullptr && start_.size() > kSmallStart &&
-      inflight_->OthersWait()) {
+      inflight_->OthersWait(limits::Budget::Quota::kRelayed)) {
     // Other calls wait for capacity.
     ForgetStart();
     weight = Weight();
@@ -352,7 +352,8 @@ void ForwardedCall::Look() {
   const int64_t now = worker_->loop()->now();
   up_.Look(now, UpWaits());
   down_.Look(now, call_->stream().unsent());
-  if ((up_.Stalls(now) || down_.Stalls(now)) && inflight_->OthersWait()) {
+  if ((up_.Stalls(now) || down_.Stalls(now)) &&
+      inflight_->OthersWait(limits::Budget::Quota::kRelayed)) {
     return Evict(transport::Refusal::kStalled,
                  "the call stood still while others wait for inflight.bytes");
   }

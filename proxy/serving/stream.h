@@ -4,7 +4,7 @@
 //
 // At most one window of bytes is in flight in each direction. The window opens
 // as the other side takes the bytes, so that a slow side slows the other down.
-// The bytes that a call keeps are counted (transport/inflight.h). At the limit
+// The bytes that a call keeps are counted (limits/budget.h). At the limit
 // new calls are refused, and calls that stall are ended.
 //
 // Half-close, headers as soon as they come, trailers, status, deadline and

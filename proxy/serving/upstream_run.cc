@@ -31,6 +31,7 @@ constexpr absl::Duration kMostAbandoned = absl::Minutes(2);
 void UpstreamRun::Start(const transport::UnaryRequest& request,
                         std::shared_ptr<RunOwner> owner) {
   owner_ = std::move(owner);
+  request_bytes_ = request.message.size();
   if (may_store()) entered_ = state_->store.bans().Enter();
   started_ = context_.clock.Now();
   call_ = context_.upstream.StartUnary(
@@ -40,8 +41,10 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
 }
 
 bool UpstreamRun::MayBeAbandoned() {
-  const limits::Budget* const budget = context_.upstream.options().inflight;
-  return budget == nullptr || !budget->misses_wait();
+  limits::Budget* const budget = context_.upstream.options().inflight;
+  if (budget == nullptr || memory_.taken()) return true;
+  memory_ = budget->TakeUnattended(request_bytes_);
+  return memory_.taken();
 }
 
 void UpstreamRun::OnAbandoned(uint64_t abandonment) {

@@ -83,8 +83,11 @@ class UpstreamRun final : public FlightCall,
   // Calls the function. `owner` is null if the run is unattended.
   void Start(const transport::UnaryRequest& request,
              std::shared_ptr<RunOwner> owner);
-  // The run refreshes an entry. Call it before Start.
-  void SetRefresh() { unattended_ = Unattended::kRefresh; }
+  // The run refreshes an entry, within that memory. Call it before Start.
+  void SetRefresh(limits::Budget::Unattended memory) {
+    unattended_ = Unattended::kRefresh;
+    memory_ = std::move(memory);
+  }
   // Sets the flight that ends with this run.
   void SetFlight(std::shared_ptr<Flight> flight) { role_ = std::move(flight); }
   // Sets the released caller. Its slot is freed when this run ends.
@@ -179,6 +182,10 @@ class UpstreamRun final : public FlightCall,
       role_;
   std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<transport::UnaryCall> call_;
+  // The memory that the call may keep while it is unattended. Set once, while a
+  // mutex of the flights is locked.
+  limits::Budget::Unattended memory_;
+  size_t request_bytes_ = 0;
   uint64_t abandonment_ = 0;  // the latest
   absl::optional<transport::TimerId> abandoned_timer_;
   // Set when the call has ended.

@@ -28,6 +28,10 @@ constexpr size_t kRelayedStep = 4 << 10;
 // look at the memory that others use.
 constexpr size_t kUnchecked = 64 << 10;
 
+// Memory of a call besides its message while it waits for the function: also
+// that of the call to the function.
+constexpr size_t kCallAtFunction = 12 << 10;
+
 // zlib's memory for one request, and the cost of its set-up: zlib makes this
 // many bytes in the same time.
 constexpr size_t kUnpacker = 40 << 10;
@@ -94,8 +98,9 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
                                "upstream leads back to it"));
   }
   const size_t calls = stream.connection().streams() * kCallItself;
-  if (!MayKeep(std::max(stream.connection().held(), calls) + WeightOf(fields),
-               *limits->grants)) {
+  if (!MayKeep(
+          std::max(*stream.connection().account(), calls) + WeightOf(fields),
+          *limits->grants)) {
     inflight->CountRefused();
     return Refuse(stream, limits->handler, Refusal::kRoom,
                   grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap));
@@ -117,17 +122,16 @@ IncomingCall::IncomingCall(http2::Stream& stream, Worker* worker,
       fields_(stream.TakeFields()),
       arrived_(absl::Now()),
       collector_(limits->max_request_bytes, Unasked(stream)),
-      itself_(limits->grants->budget(), limits::Budget::Quota::kArriving,
-              worker->index()),
-      charged_(limits->grants->budget(), limits::Budget::Quota::kArriving,
-               worker->index()) {
+      itself_(limits->grants->budget(), limits::Budget::Quota::kKept,
+              worker->index(), stream.connection().account().get()),
+      charged_(limits->grants->budget(), limits::Budget::Quota::kKept,
+               worker->index(), stream.connection().account().get()) {
   const absl::string_view timeout = fields_.Find("grpc-timeout");
   if (!timeout.empty()) {
     deadline_ = Deadline::OfCaller(timeout, Deadline::Now());
   }
   stream.KeepTrailers(false);
   itself_.Set(WeightOf(fields_));
-  if (itself_.bytes() > 0) CountUnasked(0);
   if (stream.connection().streams() * kCallItself > kUnchecked) ChargeItself();
   worker_->Enter(this);
 }
@@ -148,7 +152,7 @@ bool IncomingCall::OnCancelled(Notice notice) {
   if (stream_ == nullptr || IsLate()) return false;
   waiter_ = std::move(notice);
   ArmDeadline();
-  ChargeItself();
+  ChargeItself(kCallAtFunction);
   return true;
 }
 
@@ -190,16 +194,15 @@ void IncomingCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   switch (state) {
     case MessageCollector::State::kNone:
       ArmDeadline();
-      watchdog_.Saw(worker_->loop()->now(), collector_.held(), granted());
+      watchdog_.Saw(worker_->loop()->now(), collector_.held(),
+                    std::max(collector_.held(), granted()));
       // Usually the rest arrives in this event-loop iteration.
       if (!watch_timer_.has_value()) worker_->loop()->AtIterationEnd(this);
       if (granted() > 0) return;
-      if (HoldUnasked(collector_.held())) return AskForRest(stream);
+      if (KeepsWithinCap()) return AskForRest(stream);
       return RefuseForMemory();
     case MessageCollector::State::kWhole:
-      if (granted() == 0 && !HoldUnasked(collector_.held())) {
-        return RefuseForMemory();
-      }
+      if (granted() == 0 && !KeepsWithinCap()) return RefuseForMemory();
       // Usually the end of the stream is in the same bytes.
       worker_->loop()->AtIterationEnd(this);
       return;
@@ -225,30 +228,26 @@ void IncomingCall::AskForRest(http2::Stream& stream) {
   limits_.grants->Ask(this, &stream.connection(), collector_.announced());
 }
 
-void IncomingCall::ChargeItself() {
-  if (stream_ == nullptr) return;
-  const size_t message = held_unasked_ - itself_.bytes();
-  itself_.Set(WeightOf(fields_) + kCallItself);
-  CountUnasked(message);
+bool IncomingCall::KeepsWithinCap() const {
+  return MayKeep(*stream_->connection().account(), *limits_.grants);
 }
 
-bool IncomingCall::HoldUnasked(size_t bytes) {
-  CountUnasked(bytes);
-  return MayKeep(stream_->connection().held(), *limits_.grants);
-}
-
-void IncomingCall::CountUnasked(size_t bytes) {
-  if (stream_ == nullptr) return;
-  bytes += itself_.bytes();
-  stream_->connection().held() += bytes - held_unasked_;
-  held_unasked_ = bytes;
+bool IncomingCall::KeepRequest() {
+  if (granted() == 0) return true;
+  if (stream_ == nullptr ||
+      !MayKeep(*stream_->connection().account() + charged_.bytes(),
+               *limits_.grants)) {
+    return false;
+  }
+  charged_.Move(limits::Budget::Quota::kKept);
+  limits_.grants->Forget(this);
+  return true;
 }
 
 void IncomingCall::OnGranted(limits::Budget::Quota quota) {
   if (stream_ == nullptr) return;
   watchdog_.Restart(worker_->loop()->now(), collector_.held());
   collector_.Expect();
-  CountUnasked(0);
   charged_.Move(quota);
   charged_.Set(collector_.announced());
   stream_->Grant(collector_.announced() + kMessagePrefix - Unasked(*stream_));
@@ -271,7 +270,8 @@ void IncomingCall::WatchReading(absl::Duration after) {
     if (idle < limits::Watchdog::kPatience) {
       return WatchReading(limits::Watchdog::kPatience - idle);
     }
-    if (full || inflight() == nullptr || !inflight()->OthersWait()) {
+    if (full || inflight() == nullptr ||
+        !inflight()->OthersWait(charged_.quota())) {
       return WatchReading(kLookAgain);
     }
     RefuseRequest(
@@ -302,9 +302,7 @@ void IncomingCall::OnIterationEnd() {
   }
   if (inflight() == nullptr) return;
   ChargeItself();
-  if (!HoldUnasked(granted() > 0 ? 0 : collector_.held())) {
-    return RefuseForMemory();
-  }
+  if (!KeepsWithinCap()) return RefuseForMemory();
   if (!watch_timer_.has_value()) WatchReading(limits::Watchdog::kPatience);
 }
 
@@ -312,7 +310,7 @@ void IncomingCall::RequestIsThere() {
   StopWatching();
   const bool granted = this->granted() > 0;
   request_ = collector_.Release();
-  limits_.grants->Complete(this);
+  if (!KeepRequest()) limits_.grants->Complete(this);
   if (granted && request_.size() > http2::kUsualWindow) {
     limits_.grants->GrowWindow(stream_->connection());
   }
@@ -332,30 +330,11 @@ void IncomingCall::ForgetUnpacking() {
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  using Quota = limits::Budget::Quota;
-  const size_t both = request_.size() + bytes;
-  const bool small = std::max(request_.size(), bytes) <= kUnpackedPerIteration;
-  // It exceeds the quota already. If it grew much, others could exceed it with
-  // less.
-  if (charged_.quota() == Quota::kBeyond) return small;
-  if (small) {
-    limits_.grants->Forget(this);
-    charged_.Move(Quota::kArriving);
-    return HoldUnasked(both);
-  }
-  if (!limits_.grants->Hold(this, &stream_->connection(), both)) return false;
-  CountUnasked(0);
-  charged_.Move(Quota::kReading);
-  return true;
-}
-
-void IncomingCall::HoldPacked(size_t more) {
-  if (charged_.quota() == limits::Budget::Quota::kArriving) {
-    CountUnasked(request_.size() + more);
-  } else if (charged_.quota() == limits::Budget::Quota::kReading) {
-    limits_.grants->Hold(this, &stream_->connection(), request_.size());
-  }
-  charged_.Set(request_.size() + more);
+  // It exceeds the cap already. If it grew much, others would lack memory.
+  if (granted() > 0) return bytes <= kUnpackedPerIteration;
+  return MayKeep(*stream_->connection().account() - charged_.bytes() +
+                     request_.size() + bytes,
+                 *limits_.grants);
 }
 
 // Decompression runs in steps, because a few kilobytes may become a gigabyte
@@ -412,6 +391,13 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
   TellReader(status);
 }
 
+grpc::Status IncomingCall::RefuseToWait() {
+  inflight()->CountRefused();
+  const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap);
+  TellRefusal(Refusal::kRoom, status);
+  return status;
+}
+
 void IncomingCall::RefuseForMemory() {
   if (inflight() != nullptr) inflight()->CountRefused();
   RefuseRequest(Refusal::kRoom, kOverCap);
@@ -432,7 +418,6 @@ void IncomingCall::ForgetRequest() {
       charged_.quota() != Quota::kRelayed) {
     charged_.Set(0);
   }
-  CountUnasked(0);
   limits_.grants->Forget(this);
 }
 
@@ -441,7 +426,6 @@ void IncomingCall::ForgetMetadata() {
   const http2::Fields gone = std::move(fields_);
   fields_.Clear();
   itself_.Set(std::min(itself_.bytes(), kCallItself));
-  CountUnasked(0);
 }
 
 void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
@@ -449,7 +433,6 @@ void IncomingCall::GiveUpAnswer(Refusal why, const char* words) {
   // Free the memory now, so that no other call is ended for it in this
   // event-loop iteration.
   itself_.Set(0);
-  CountUnasked(0);
   if (!passing()) charged_.Set(0);
   stream_->Reset(http2::kEnhanceYourCalm);
 }
@@ -482,7 +465,7 @@ bool IncomingCall::HoldsAnswer() const {
 
 bool IncomingCall::OthersWait() const {
   if (inflight() == nullptr) return false;
-  return passing() || HoldsAnswer() ? inflight()->OthersWait()
+  return passing() || HoldsAnswer() ? inflight()->OthersWait(charged_.quota())
                                     : inflight()->LittleIsLeft();
 }
 
@@ -517,7 +500,6 @@ bool IncomingCall::HoldRelayed() {
   const size_t bytes = kRelayedCall + WeightOf(fields_);
   if (inflight() != nullptr && inflight()->RefuseRelayed(bytes)) return false;
   itself_.Set(0);
-  CountUnasked(0);
   charged_.Move(limits::Budget::Quota::kRelayed);
   charged_.Set(bytes);
   return true;
@@ -554,7 +536,8 @@ void IncomingCall::OnSent(http2::Stream& /*stream*/) {
 
 void IncomingCall::OnClosed(http2::Stream& /*stream*/,
                             const http2::StreamEnd& end) {
-  stream_->connection().held() -= std::exchange(held_unasked_, 0);
+  itself_.LeaveAccount();
+  charged_.LeaveAccount();
   stream_ = nullptr;
   if (!owned_) {
     delete this;

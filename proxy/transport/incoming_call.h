@@ -119,8 +119,15 @@ class IncomingCall final : public Activity,
   // compressed. plain() is not valid if the request cannot be decompressed.
   const Message& request() const { return request_; }
   const Message& plain() const { return plain_; }
-  // The quota that counts the request's bytes.
-  limits::Budget::Quota request_quota() const { return charged_.quota(); }
+  // False if the complete request exceeds its connection's cap, so that it may
+  // be looked up but not wait for the function.
+  bool MayWait() { return KeepRequest(); }
+  // The status of such a call. Counts it as refused.
+  grpc::Status RefuseToWait();
+  // What the connection's calls keep. Null if it is closed.
+  std::shared_ptr<size_t> account() const {
+    return stream_ == nullptr ? nullptr : stream_->connection().account();
+  }
   // Releases the request's bytes.
   void ForgetRequest();
 
@@ -190,15 +197,18 @@ class IncomingCall final : public Activity,
     return charged_.quota() == limits::Budget::Quota::kRelayed &&
            charged_.bytes() > 0;
   }
-  // The bytes of the request that were granted, while it is read; 0: none.
+  // The bytes that the request was granted beyond what its connection may keep;
+  // 0: none.
   size_t granted() const {
     using Quota = limits::Budget::Quota;
     const bool granted = charged_.quota() == Quota::kReading ||
                          charged_.quota() == Quota::kBeyond;
-    return granted ? collector_.announced() : 0;
+    return granted ? charged_.bytes() : 0;
   }
   // Charges the memory of the call besides its message to its connection.
-  void ChargeItself();
+  void ChargeItself(size_t bytes = kCallItself) {
+    itself_.Set(WeightOf(fields_) + bytes);
+  }
   void ChargeAnswer(size_t bytes) {
     charged_.Move(limits::Budget::Quota::kRunning);
     charged_.Set(bytes);
@@ -207,16 +217,16 @@ class IncomingCall final : public Activity,
   void NotifyCancelled();
   // Asks for memory for the request's bytes beyond the first window.
   void AskForRest(http2::Stream& stream);
-  // Charges bytes that arrived without a grant. False if the connection then
-  // exceeds its cap.
-  bool HoldUnasked(size_t bytes);
+  // Charges a granted request to its connection, once it is complete. False if
+  // that exceeds the cap.
+  bool KeepRequest();
+  // False if what the connection keeps exceeds its cap.
+  bool KeepsWithinCap() const;
   // Charges `bytes` of decompressed data to a compressed request. False if they
   // do not fit.
   bool HoldUnpacked(size_t bytes);
   // Charges only the compressed request and `more`.
-  void HoldPacked(size_t more);
-  // Charges `bytes` and the metadata to the connection.
-  void CountUnasked(size_t bytes);
+  void HoldPacked(size_t more) { charged_.Set(request_.size() + more); }
   void WatchReading(absl::Duration after);
   void StopWatching();
   void GiveUpAnswer(Refusal why, const char* words);
@@ -273,7 +283,6 @@ class IncomingCall final : public Activity,
   std::variant<std::monostate, ReadDone, Notice, CallTap*> waiter_;
   absl::optional<TimerId> deadline_timer_;
   MessageCollector collector_;
-  size_t held_unasked_ = 0;    // charged to the connection
   limits::Watchdog watchdog_;  // of the request that arrives
   Message request_;
   Message plain_;

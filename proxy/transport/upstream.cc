@@ -35,6 +35,9 @@ constexpr uint32_t kLargestFrame = 64 << 10;
 constexpr char kNoneEnded[] =
     "calls to functions hold inflight.bytes, and none has ended for 5s";
 
+constexpr char kOverCap[] =
+    "the calls on this connection exceed its cap of inflight.bytes";
+
 constexpr char kNoMemoryForFields[] =
     "other calls use inflight.bytes: no quota is left for the function's "
     "metadata";
@@ -102,8 +105,7 @@ void Connecting::StopTimer() {
 }
 
 void Connecting::StopConnecting() {
-  // The timer runs while the call waits. Without it, the worker's client may
-  // not exist any more.
+  // Without a timer it does not wait, and the worker's client may not exist.
   if (!timer_.has_value()) return;
   StopTimer();
   upstream_->ClientOf(worker_).Forget(this);
@@ -157,8 +159,9 @@ void Connecting::OnWaited(absl::Time limit) {
 UnaryCall::UnaryCall(Upstream* upstream, const UnaryRequest& request)
     : Activity(Kind::kInner),
       Connecting(upstream, request.worker, request.deadline, request.impatient),
+      account_(request.account),
       held_(upstream->options().inflight, limits::Budget::Quota::kRunning,
-            worker_->index()),
+            worker_->index(), account_.get()),
       collector_(upstream->options().max_response_bytes),
       started_(absl::Now()) {}
 
@@ -199,7 +202,11 @@ void UnaryCall::Begin(const UnaryRequest& request) {
     case limits::Budget::Admission::kAdmitted:
       return OnAdmitted();
     case limits::Budget::Admission::kWaits:
-      held_.Move(request.quota);
+      if (!request.may_wait) {
+        inflight->CountRefused();
+        return FailForMemory(Refusal::kRoom, kOverCap);
+      }
+      held_.Move(limits::Budget::Quota::kKept);
       held_.Set(request_.size());
       return WatchWait();
     case limits::Budget::Admission::kRefused:
@@ -213,6 +220,7 @@ void UnaryCall::WatchWait() {
     wait = std::min(wait, limits::Budget::kStuck / 5);
   }
   if (unread_ > 0) wait = std::min(wait, kLookAgain);
+  if (!collector_.empty()) wait = std::min(wait, limits::Watchdog::kPatience);
   if (wait == absl::InfiniteDuration()) return StopTimer();
   ArmTimer(wait, [this] { OnTimer(); });
 }
@@ -224,8 +232,29 @@ void UnaryCall::OnTimer() {
   if (stage_ == Stage::kWaits && upstream_->options().inflight->GivesUp(this)) {
     return FailForMemory(Refusal::kRoom, kNoneEnded);
   }
+  if (Stalls()) {
+    return FailForMemory(Refusal::kStalled,
+                         "the function's answer stopped coming while others "
+                         "wait for inflight.bytes");
+  }
   ReadOn();
   WatchWait();
+}
+
+bool UnaryCall::Stalls() {
+  const int64_t now = worker_->loop()->now();
+  // Without memory for the next bytes, it cannot continue.
+  if (unread_ > 0) watchdog_.Restart(now, collector_.held());
+  const limits::Budget* const budget = upstream_->options().inflight;
+  return stream_ != nullptr && !collector_.empty() && watchdog_.Stalls(now) &&
+         budget != nullptr &&
+         budget->OthersWait(limits::Budget::Quota::kRunning);
+}
+
+// Bytes of the request that the function has not read stay in memory, too.
+size_t UnaryCall::Weight() const {
+  return collector_.held() + WeightOf(headers_) +
+         (stream_ == nullptr ? 0 : stream_->unsent());
 }
 
 void UnaryCall::AdoptRequest() {
@@ -257,7 +286,8 @@ void UnaryCall::OnDeadline() {
 void UnaryCall::OnAnswer(http2::Stream& stream) {
   headers_ = stream.TakeFields();
   request_.Clear();
-  held_.Set(WeightOf(headers_));
+  held_.Set(Weight());
+  watchdog_.Restart(worker_->loop()->now(), 0);
   CheckFields(stream, "headers");
 }
 
@@ -279,8 +309,10 @@ void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   unread_ += bytes.size();
+  const bool begins = collector_.empty();
   const MessageCollector::State state = collector_.Take(bytes);
-  held_.Set(collector_.held() + WeightOf(headers_));
+  held_.Set(Weight());
+  watchdog_.Saw(worker_->loop()->now(), collector_.held(), collector_.held());
   if (headers_.Find(":status") != "200" ||
       !IsGrpc(headers_.Find("content-type"))) {
     // Most likely the error page of another server. But bytes that are framed
@@ -291,7 +323,7 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
-      if (!ReadOn()) WatchWait();
+      if (!ReadOn() || begins) WatchWait();
       return;
     case MessageCollector::State::kTooLarge:
       return FailForMemory(
@@ -398,9 +430,13 @@ void UnaryCall::Refuse(Refusal why, const grpc::Status& status) {
 }
 
 void UnaryCall::Complete() {
+  if (connecting()) {
+    StopConnecting();
+  } else {
+    StopTimer();
+  }
   stage_ = began() ? Stage::kOver : Stage::kNotBegun;
   latency_ = absl::Now() - started_;
-  StopConnecting();
   if (limits::Budget* const inflight = upstream_->options().inflight) {
     if (inflight->Forget(this)) AdoptRequest();
     inflight->Yield(limits::Budget::Quota::kRunning, this);

@@ -26,6 +26,7 @@
 #include "http2/changeable.h"
 #include "http2/client.h"
 #include "proxy/limits/budget.h"
+#include "proxy/limits/watchdog.h"
 #include "proxy/transport/deadline.h"
 #include "proxy/transport/message.h"
 #include "proxy/transport/refusal.h"
@@ -120,8 +121,10 @@ struct UnaryRequest {
   const http2::Fields& fields;  // the caller's header block, unchanged
   const Message& message;
   Deadline deadline;  // of the call to the function
-  // The quota that counts the message while the call waits for memory.
-  limits::Budget::Quota quota = limits::Budget::Quota::kArriving;
+  // Counts the message while the call waits for memory; may be null.
+  std::shared_ptr<size_t> account = nullptr;
+  // The call may wait for memory. Otherwise it is refused.
+  bool may_wait = true;
   // Do not wait for a function that cannot be reached.
   bool impatient = false;
 };
@@ -219,6 +222,10 @@ class UnaryCall final : public Activity,
   // Fails the call if its headers or trailers are too large, or do not fit into
   // memory.
   void CheckFields(const http2::Stream& stream, const char* what);
+  // The bytes that the call keeps once its answer has begun.
+  size_t Weight() const;
+  // True if an answer that has begun does not continue, and others wait.
+  bool Stalls();
   // Lets more bytes of the answer arrive. False if they do not fit into memory.
   bool ReadOn();
   // Call it at each change of what the call waits for.
@@ -233,7 +240,9 @@ class UnaryCall final : public Activity,
   bool answered_ = false;
   absl::optional<Refusal> refused_;
   size_t unread_ = 0;  // bytes that arrived but are not consumed
+  const std::shared_ptr<size_t> account_;  // of the caller's connection
   limits::Charge held_;
+  limits::Watchdog watchdog_;  // of the answer that arrives
   MessageCollector collector_;
   http2::Fields headers_;
   http2::Fields trailers_;

@@ -127,7 +127,7 @@ TEST_F(BudgetTest, MissesRunInOrderAsMemoryIsFreed) {
   Waiting next;
   Waiting small;
   // The miss's own bytes, which its call counts while it waits.
-  Charge request(&budget_, Quota::kArriving, 0);
+  Charge request(&budget_, Quota::kKept, 0);
   request.Set(200);
   ASSERT_EQ(Admit(&large, 0, 500), Admission::kAdmitted);
   EXPECT_EQ(Admit(&next, 0, 200), Admission::kWaits);
@@ -269,34 +269,73 @@ TEST_F(BudgetTest, OnlyAMissThatRunsMovesTheQueue) {
   EXPECT_TRUE(Eventually([&] { return first.admitted == 1; }));
 }
 
-TEST_F(BudgetTest, OthersWaitWhereAnyQuotaIsUsedUp) {
-  EXPECT_FALSE(budget_.OthersWait());
+TEST_F(BudgetTest, OthersWaitForMemory) {
+  EXPECT_FALSE(budget_.OthersWait(Quota::kReading));
   {
     Charge relayed(&budget_, Quota::kRelayed, 0);
     relayed.Set(88);
-    EXPECT_FALSE(budget_.OthersWait());
+    EXPECT_FALSE(budget_.OthersWait(Quota::kRelayed));
     relayed.Set(89);
-    EXPECT_TRUE(budget_.OthersWait());
+    EXPECT_TRUE(budget_.OthersWait(Quota::kRelayed));
+    EXPECT_FALSE(budget_.OthersWait(Quota::kRunning));
   }
   {
-    Charge arriving(&budget_, Quota::kArriving, 0);
+    Charge arriving(&budget_, Quota::kKept, 0);
     arriving.Set(600);
-    EXPECT_FALSE(budget_.OthersWait());
+    EXPECT_FALSE(budget_.OthersWait(Quota::kReading));
     arriving.Set(601);
-    EXPECT_TRUE(budget_.OthersWait());
+    EXPECT_TRUE(budget_.OthersWait(Quota::kReading));
     EXPECT_TRUE(budget_.LittleIsLeft());
   }
   budget_.ReadersWait(1);
-  EXPECT_TRUE(budget_.OthersWait());
+  EXPECT_TRUE(budget_.OthersWait(Quota::kReading));
   budget_.ReadersWait(-1);
-  EXPECT_FALSE(budget_.OthersWait());
+  EXPECT_FALSE(budget_.OthersWait(Quota::kReading));
   Waiting running;
   Waiting waits;
   ASSERT_EQ(Admit(&running, 0, 600), Admission::kAdmitted);
-  EXPECT_FALSE(budget_.OthersWait());
+  EXPECT_FALSE(budget_.OthersWait(Quota::kReading));
   ASSERT_EQ(Admit(&waits, 0, 1), Admission::kWaits);
-  EXPECT_TRUE(budget_.OthersWait());
+  EXPECT_TRUE(budget_.OthersWait(Quota::kReading));
   EXPECT_FALSE(budget_.Forget(&waits));
+}
+
+TEST_F(BudgetTest, CallsWithoutACallerHaveAnEighth) {
+  Budget::Unattended first = budget_.TakeUnattended(5000);
+  EXPECT_TRUE(first.taken()) << "one may have more";
+  EXPECT_FALSE(budget_.TakeUnattended(1).taken());
+  first = {};
+  Budget::Unattended second = budget_.TakeUnattended(60);
+  EXPECT_TRUE(budget_.TakeUnattended(40).taken());
+  EXPECT_FALSE(budget_.TakeUnattended(41).taken());
+  second = {};
+  Waiting running;
+  Waiting waits;
+  ASSERT_EQ(Admit(&running, 0, 600), Admission::kAdmitted);
+  ASSERT_EQ(Admit(&waits, 0, 1), Admission::kWaits);
+  EXPECT_FALSE(budget_.TakeUnattended(1).taken()) << "a miss waits";
+  EXPECT_FALSE(budget_.Forget(&waits));
+}
+
+// The bytes that a connection keeps, and no others.
+TEST_F(BudgetTest, AnAccountCountsWhatIsKept) {
+  size_t account = 0;
+  Charge charge(&budget_, Quota::kKept, 0, &account);
+  Charge other(&budget_, Quota::kKept, 0, &account);
+  charge.Set(70);
+  other.Set(20);
+  EXPECT_EQ(account, 90u);
+  charge.Move(Quota::kReading);
+  EXPECT_EQ(account, 20u);
+  charge.Set(100);
+  EXPECT_EQ(account, 20u);
+  charge.Move(Quota::kKept);
+  EXPECT_EQ(account, 120u);
+  charge.LeaveAccount();
+  EXPECT_EQ(account, 20u);
+  charge.Set(0);
+  EXPECT_EQ(account, 20u);
+  EXPECT_EQ(budget_.reading(), 20u);
 }
 
 TEST_F(BudgetTest, ALargerBoundLetsMissesRun) {

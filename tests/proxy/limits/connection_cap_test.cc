@@ -15,18 +15,18 @@ class ConnectionCapTest : public ::testing::Test {
 };
 
 TEST_F(ConnectionCapTest, AConnectionKeepsAtMostWhatItLeavesFree) {
-  Charge first(&budget_, Quota::kArriving, 0);
+  Charge first(&budget_, Quota::kKept, 0);
   first.Set(400);
   EXPECT_TRUE(cap_.MayKeep(400));
   first.Set(401);
   EXPECT_FALSE(cap_.MayKeep(401));
   // A second one has half of the remainder, and a third finds some, too.
-  Charge second(&budget_, Quota::kArriving, 0);
+  Charge second(&budget_, Quota::kKept, 0);
   second.Set(199);
   EXPECT_TRUE(cap_.MayKeep(199));
   second.Set(200);
   EXPECT_FALSE(cap_.MayKeep(200));
-  Charge third(&budget_, Quota::kArriving, 0);
+  Charge third(&budget_, Quota::kKept, 0);
   third.Set(99);
   EXPECT_TRUE(cap_.MayKeep(99));
 }
@@ -42,7 +42,7 @@ TEST_F(ConnectionCapTest, SoDoItsLargeRequests) {
 }
 
 TEST_F(ConnectionCapTest, OtherBytesCountWhereTheyLeaveNothing) {
-  Charge arriving(&budget_, Quota::kArriving, 0);
+  Charge arriving(&budget_, Quota::kKept, 0);
   arriving.Set(760);
   EXPECT_TRUE(cap_.MayGrant(0, 20));
   EXPECT_FALSE(cap_.MayGrant(0, 21));

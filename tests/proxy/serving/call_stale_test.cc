@@ -604,6 +604,27 @@ TEST_F(NoRoomTest, ALargeRefreshMayRunAlone) {
   EXPECT_EQ(Counts().refreshes_refused, 0u);
 }
 
+TEST_F(NoRoomTest, CallsWithoutACallerHaveAnEighthBetweenThem) {
+  options_.policy.stale_while_revalidate = absl::Minutes(10);
+  const auto large = [](int i) {
+    return Request(absl::StrCat(i, std::string(kBytes / 20, 'x')), "t");
+  };
+  for (int i = 0; i < 5; ++i) Fill(large(i), Response("t", "old", kTtl));
+  Proxy().clock.Advance(absl::Seconds(kTtl) * 0.9 + absl::Seconds(1));
+  // The function hangs.
+  for (int i = 0; i < 5; ++i) ExpectStale(Send(large(i)), 1);
+  EXPECT_EQ(Counts().refreshes, 2u);
+  EXPECT_EQ(Counts().refreshes_refused, 3u);
+  EXPECT_EQ(Proxy().inflight().waiting(), 0u);
+  const std::vector<FunctionCallPtr> hung = {function_.Next(),
+                                             function_.Next()};
+  // Others are asked for all the same.
+  auto miss = Send(Request("new", "t"));
+  function_.Next()->Answer(Response("t", "new", kTtl).SerializeAsString());
+  EXPECT_TRUE(miss->Wait().ok());
+  for (const auto& call : hung) call->Fail(Failure());
+}
+
 // While the queue moves, misses wait beyond its eighth, too. Hits continue.
 TEST_F(NoRoomTest, MissesBeyondTheQueuesEighthWait) {
   Fill(Request("hit", "t"), Response("t", "kept", 3600));
@@ -612,11 +633,11 @@ TEST_F(NoRoomTest, MissesBeyondTheQueuesEighthWait) {
   auto more = Send(Request(std::string(kBytes / 8, 'm'), "t"));
   EXPECT_TRUE(Eventually(
       [&] { return Proxy().inflight().waiting() > waiting + kBytes / 8; }));
+  auto hit = Send(Request("hit", "t"));
+  EXPECT_TRUE(hit->Wait().ok());
   auto leaves = Send(Request(std::string(kBytes / 8, 'l'), "t"));
   EXPECT_TRUE(Eventually(
       [&] { return Proxy().inflight().waiting() > waiting + kBytes / 4; }));
-  auto hit = Send(Request("hit", "t"));
-  EXPECT_TRUE(hit->Wait().ok());
   leaves->context.TryCancel();
   leaves->Wait();
   EXPECT_TRUE(Eventually(
