@@ -92,7 +92,7 @@ struct PolicyOptions {
   absl::Duration stale_while_revalidate;
   absl::Duration stale_if_error;
   // How much longer than its first caller's deadline a flight's call may take;
-  // it goes on when its last caller has left. 0 = it is cancelled then.
+  // it continues when its last caller has left. 0 = it is cancelled then.
   absl::Duration finish_abandoned;
 
   // InvalidArgument naming the setting, by its YAML key, and its accepted

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sha256: SHA-256 (FIPS 180-4) of bytes that come in pieces.
 //
-// A copy goes on from where the original is. Used by one thread at a time.
+// A copy continues where the original is. Used by one thread at a time.
 #ifndef FNCACHE_COMMON_SHA256_H_
 #define FNCACHE_COMMON_SHA256_H_
 

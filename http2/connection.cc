@@ -645,7 +645,7 @@ void Connection::Flush() {
   if (nghttp2_session_want_read(host_.session) == 0 &&
       nghttp2_session_want_write(host_.session) == 0) {
     if (end_ == ConnectionEnd::kDone && words_.empty()) {
-      words_ = "GOAWAY received";
+      words_ = "closed after GOAWAY";
     }
     return Linger();
   }

@@ -49,7 +49,7 @@ class Connection;
 
 // Why a connection ended.
 enum class ConnectionEnd {
-  kDone,       // told to go, or the peer left, with no stream left
+  kDone,       // a GOAWAY, or the peer left, with no stream left
   kPeerLeft,   // the peer closed it with streams open, or told of an error
   kError,      // the socket failed
   kHandshake,  // TLS was not agreed upon
@@ -258,7 +258,7 @@ class Connection final : private Loop::Watcher,
   uint64_t frames_ = 0;          // that have begun
   uint32_t refused_fields_ = 0;  // of a block whose stream was refused
   size_t reported_bytes_ = 0;    // of header blocks, by nghttp2
-  int64_t block_since_ = 0;      // when a header block began that goes on
+  int64_t block_since_ = 0;      // when the present header block began
   int64_t stuck_since_ = 0;      // the socket is full, and takes nothing
   int64_t blocked_since_ = 0;    // a client's window is used up
   bool small_reads_ = false;

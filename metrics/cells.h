@@ -7,7 +7,7 @@
 // shared cache line. A reader sums the copies of all slabs.
 //
 // A slab is lent to a thread at its first addition and handed back when the
-// thread ends; the next new thread goes on adding to it. So nothing that was
+// thread ends; the next new thread adds to it. So nothing that was
 // counted is ever lost or moved, and there are as many slabs as there were
 // threads at once. (A thread's first addition to a slab allocates.)
 //

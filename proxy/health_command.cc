@@ -162,6 +162,10 @@ int HealthMain(int argc, char** argv) {
   options.most_bytes = kMaxBody;
   const absl::StatusOr<HttpAnswer> answer = HttpClient().Get(url, options);
   if (!answer.ok()) return Fail(kUnwell, answer.status().message());
+  if (answer->too_large) {
+    return Fail(kUnwell, absl::StrCat(url, ": the answer is larger than ",
+                                      kMaxBody, " bytes"));
+  }
   const absl::string_view said = absl::StripSuffix(answer->body, "\n");
   if (answer->status != 200) {
     return Fail(kUnwell,

@@ -248,7 +248,7 @@ std::vector<std::pair<key::Key, absl::Time>> Bans::Kept() const {
   return kept;
 }
 
-// ------------------------------------------------------------- What goes on
+// -------------------------------------------------------- Running operations
 
 Bans::Entered Bans::Enter() {
   MutexLock lock(&entered_mutex_);
@@ -401,13 +401,13 @@ absl::Status Bans::Save() {
   if (status.ok()) {
     written_.store(changes, std::memory_order_release);
     if (std::exchange(logged_, false)) {
-      Log(LogLevel::kInfo, "what was purged is written down");
+      Log(LogLevel::kInfo, "purges are saved again");
     }
     return status;
   }
   if (!std::exchange(logged_, true)) {
     Log(LogLevel::kError,
-        "what was purged cannot be written down: a restart would forget it",
+        "cannot save the purge: a restart would forget it",
         {{"error", status.message()}});
   }
   return absl::UnavailableError(status.message());

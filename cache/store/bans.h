@@ -108,7 +108,7 @@ class Bans {
   // Whether Of was called for this generation.
   bool Knows(absl::string_view function, absl::string_view generation) const;
 
-  // ------------------------------------------------------------ What goes on
+  // ------------------------------------------------------- Running operations
 
   // Marks an operation in progress that may return or store an entry older than
   // a later purge. Take it before the start time of the operation.

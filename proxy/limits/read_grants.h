@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ReadGrants: which of one worker's large requests may arrive as a whole. Of
-// those that fit into the budget and their connection's cap, the oldest is
-// first. The oldest one that does not fit may continue, too, one at a time
-// among all workers (Budget::Quota::kBeyond).
-// It also sets the windows of connections, within which bytes arrive without a
-// grant.
+// ReadGrants: which of one worker's large requests may arrive as a whole. The
+// oldest that fits into the budget and its connection's cap is first. The
+// oldest one that does not fit may continue, too, one at a time among all
+// workers (Budget::Quota::kBeyond). It also sets the windows of connections,
+// within which bytes arrive without a grant.
 //
 // Not thread-safe: on its worker's thread only.
 #ifndef FNCACHE_PROXY_LIMITS_READ_GRANTS_H_

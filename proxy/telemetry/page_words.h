@@ -41,7 +41,8 @@ inline constexpr Word kRehearsed = {
 inline constexpr Word kRefusedWithoutCaller = {
     "refused",
     "A refresh that was not begun, or an abandoned call that was cancelled: at "
-    "most 16 calls without a caller run for each function."};
+    "most 16 calls without a caller run for each function, with an eighth of "
+    "inflight.bytes."};
 inline constexpr Word kMiss = {
     "miss", "Looked up and not found: the function was asked."};
 inline constexpr Word kStale = {

@@ -124,7 +124,7 @@ class IncomingCall final : public Activity,
   bool MayWait() { return KeepRequest(); }
   // The status of such a call. Counts it as refused.
   grpc::Status RefuseToWait();
-  // What the connection's calls keep. Null if it is closed.
+  // Counts the bytes that the connection keeps. Null if it is closed.
   std::shared_ptr<size_t> account() const {
     return stream_ == nullptr ? nullptr : stream_->connection().account();
   }

@@ -26,7 +26,7 @@ class Listener::WorkerHandler final : public http2::Server::Handler {
                 CallHandler* handler)
       : worker_(worker),
         grants_(options.inflight, worker->loop()),
-        unpacking_(worker, kUnpackedPerIteration, kMostToUnpack,
+        unpacking_(worker->loop(), kUnpackedPerIteration, kMostToUnpack,
                    [handler](http2::Connection* connection, bool much) {
                      if (much) handler->OnPaused();
                      connection->SetReading(!much);

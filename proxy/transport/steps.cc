@@ -64,7 +64,7 @@ void Steps::DoNext() {
 
 void Steps::ArmTimer() {
   if (timer_.has_value()) return;
-  timer_ = worker_->After(absl::ZeroDuration(), [this] {
+  timer_ = loop_->After(absl::ZeroDuration(), [this] {
     timer_.reset();
     done_ = 0;
     while (!order_.empty() && done_ < per_iteration_) DoNext();

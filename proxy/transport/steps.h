@@ -17,7 +17,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/types/optional.h"
 #include "http2/connection.h"
-#include "proxy/transport/worker.h"
+#include "http2/loop.h"
 
 namespace fncache::proxy::transport {
 
@@ -44,8 +44,8 @@ class Steps {
   // tasks wait for the next iteration. An iteration does at most twice that:
   // once as calls arrive, once for tasks that wait. A line becomes long when
   // tasks of more than `a_line` bytes wait, and short again at half of that.
-  Steps(Worker* worker, size_t per_iteration, size_t a_line, OnLong on_long)
-      : worker_(worker),
+  Steps(http2::Loop* loop, size_t per_iteration, size_t a_line, OnLong on_long)
+      : loop_(loop),
         per_iteration_(per_iteration),
         a_line_(a_line),
         on_long_(std::move(on_long)) {}
@@ -75,7 +75,7 @@ class Steps {
   void Weigh(Line& line, http2::Connection* connection);
   void ArmTimer();
 
-  Worker* const worker_;
+  http2::Loop* const loop_;
   const size_t per_iteration_;
   const size_t a_line_;
   OnLong on_long_;
@@ -84,7 +84,7 @@ class Steps {
   bool does_ = false;
   absl::flat_hash_map<http2::Connection*, Line> lines_;
   std::deque<http2::Connection*> order_;  // of the connections that have tasks
-  absl::optional<TimerId> timer_;
+  absl::optional<http2::TimerId> timer_;
 };
 
 }  // namespace fncache::proxy::transport

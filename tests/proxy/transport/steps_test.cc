@@ -48,7 +48,7 @@ class StepsTest : public ::testing::Test {
 
   const std::unique_ptr<Worker> worker_ = std::make_unique<Worker>(0);
   std::set<http2::Connection*> held_up_;
-  Steps steps_{worker_.get(), 10, 100,
+  Steps steps_{worker_->loop(), 10, 100,
                [this](http2::Connection* connection, bool much) {
                  if (much) {
                    EXPECT_TRUE(held_up_.insert(connection).second);
