@@ -401,7 +401,7 @@ absl::Status Bans::Save() {
   if (status.ok()) {
     written_.store(changes, std::memory_order_release);
     if (std::exchange(logged_, false)) {
-      Log(LogLevel::kInfo, "purges are saved again");
+      Log(LogLevel::kInfo, "saved the purge after a failure");
     }
     return status;
   }
