@@ -81,7 +81,7 @@ size_t Budget::free_to_grant() const {
 
 bool Budget::OthersWait(Quota quota) const {
   if (quota == Quota::kRelayed) return !Fits(quota, limit(quota) / 8);
-  return readers_waiting_.load(std::memory_order_relaxed) > 0 ||
+  return waiting_to_arrive_.load(std::memory_order_relaxed) > 0 ||
          misses_wait() || LittleIsLeft();
 }
 

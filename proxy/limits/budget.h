@@ -3,11 +3,10 @@
 // (inflight.bytes), and which call may keep more.
 //
 // Each byte is counted in one quota:
-// - *kept*: what the calls of a connection keep: the first bytes of each
-// request
-//   and its metadata, which arrive without asking; complete requests until the
-//   function is called; and calls that last. All of the budget limits them, and
-//   the cap of each connection (connection_cap.h).
+// - *kept*: what the calls of a connection keep. These are the first bytes of
+//   each request and its metadata, which arrive without asking; complete
+//   requests until the function is called; and calls that last. All of the
+//   budget limits them, and the cap of each connection (connection_cap.h).
 // - *reading*: 1/8, for larger requests while they arrive. They ask before
 //   (read_grants.h).
 // - *beyond*: the one request that exceeds that, so that others still have it.
@@ -82,9 +81,10 @@ class Budget {
   // Yield. For kBeyond, the bytes of the one before must be gone, too.
   bool GoBeyond(Quota quota, const void* who);
   void Yield(Quota quota, const void* who);
-  // Adds `change` to the number of requests that have asked and wait.
-  void ReadersWait(int change) {
-    readers_waiting_.fetch_add(change, std::memory_order_relaxed);
+  // Adds `change` to the number of requests and answers whose next bytes wait
+  // for memory.
+  void CountWaiting(int change) {
+    waiting_to_arrive_.fetch_add(change, std::memory_order_relaxed);
   }
   // True if misses wait for memory to run.
   bool misses_wait() const {
@@ -187,7 +187,7 @@ class Budget {
   std::atomic<size_t> waiting_{0};
   std::atomic<size_t> queued_{0};  // the length of queue_
   std::atomic<size_t> unattended_{0};
-  std::atomic<int> readers_waiting_{0};
+  std::atomic<int> waiting_to_arrive_{0};
   std::atomic<uint64_t> refused_{0};
 
   mutable Mutex mutex_;

@@ -40,7 +40,7 @@ void ReadGrants::Ask(Reader* reader, const void* connection, size_t bytes) {
   if (Fits(*reader)) return Grant(reader, Budget::Quota::kReading);
   reader->state_ = Reader::State::kWaits;
   waiting_.push_back(reader);
-  budget_->ReadersWait(1);
+  budget_->CountWaiting(1);
   if (waiting_.size() == 1) return Look();
   LookIn(kLookAgain);
 }
@@ -53,7 +53,7 @@ void ReadGrants::Grant(Reader* reader, Budget::Quota quota) {
 
 void ReadGrants::StopWaiting(Reader* reader) {
   waiting_.erase(std::find(waiting_.begin(), waiting_.end(), reader));
-  budget_->ReadersWait(-1);
+  budget_->CountWaiting(-1);
 }
 
 void ReadGrants::Complete(Reader* reader) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Watchdog: whether a call that keeps memory makes progress. A call that moves
-// less than an eighth of its bytes in 10 s stalls. Otherwise a call that moves
-// byte by byte would keep its memory for ever. Its owner ends such a call while
-// others wait for memory (Budget::OthersWait).
+// less than an eighth of its bytes (at most 4 MiB) in 10 s stalls. Otherwise a
+// call that moves byte by byte would keep its memory for ever. Its owner ends
+// such a call while others wait for memory (Budget::OthersWait).
 //
 // Times are nanoseconds of the event loop's clock. Not thread-safe.
 #ifndef FNCACHE_PROXY_LIMITS_WATCHDOG_H_
@@ -20,7 +20,9 @@ class Watchdog {
  public:
   static constexpr absl::Duration kPatience = absl::Seconds(10);
   // Progress of a call that keeps `kept` bytes is at least this many bytes.
-  static size_t Least(size_t kept) { return std::max<size_t>(kept / 8, 1); }
+  static size_t Least(size_t kept) {
+    return std::clamp<size_t>(kept / 8, 1, 4 << 20);
+  }
 
   // The call makes progress now, and has moved `moved` bytes since it began.
   void Restart(int64_t now, uint64_t moved) {

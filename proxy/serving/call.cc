@@ -284,9 +284,10 @@ void RunFunctionCall::Miss() {
     stage_ = Stage::kWaiting;
     if (incoming_->MayWait()) return WatchCaller();
     StopWaiting();
-    const grpc::Status refused = incoming_->RefuseToWait();
-    if (!AnswerOld(refused)) AnswerError(refused);
-    return;
+    const grpc::Status refused = transport::IncomingCall::OverCap();
+    if (AnswerOld(refused)) return;
+    incoming_->CountOverCap();
+    return AnswerError(refused);
   }
   Follow(verdict, /*look_again=*/true);
 }

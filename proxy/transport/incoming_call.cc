@@ -233,10 +233,11 @@ bool IncomingCall::KeepsWithinCap() const {
 }
 
 bool IncomingCall::KeepRequest() {
-  if (granted() == 0) return true;
-  if (stream_ == nullptr ||
-      !MayKeep(*stream_->connection().account() + charged_.bytes(),
-               *limits_.grants)) {
+  if (granted() == 0 || stream_ == nullptr) return true;
+  // What is beyond is not yet taken off the free memory.
+  const bool beyond = charged_.quota() == limits::Budget::Quota::kBeyond;
+  const size_t bytes = charged_.bytes() * (beyond ? 2 : 1);
+  if (!MayKeep(*stream_->connection().account() + bytes, *limits_.grants)) {
     return false;
   }
   charged_.Move(limits::Budget::Quota::kKept);
@@ -310,7 +311,8 @@ void IncomingCall::RequestIsThere() {
   StopWatching();
   const bool granted = this->granted() > 0;
   request_ = collector_.Release();
-  if (!KeepRequest()) limits_.grants->Complete(this);
+  limits_.grants->Complete(this);
+  KeepRequest();
   if (granted && request_.size() > http2::kUsualWindow) {
     limits_.grants->GrowWindow(stream_->connection());
   }
@@ -391,11 +393,13 @@ void IncomingCall::RefuseRequest(Refusal why, const std::string& words) {
   TellReader(status);
 }
 
-grpc::Status IncomingCall::RefuseToWait() {
+grpc::Status IncomingCall::OverCap() {
+  return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap);
+}
+
+void IncomingCall::CountOverCap() const {
   inflight()->CountRefused();
-  const grpc::Status status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap);
-  TellRefusal(Refusal::kRoom, status);
-  return status;
+  TellRefusal(Refusal::kRoom, OverCap());
 }
 
 void IncomingCall::RefuseForMemory() {

@@ -122,8 +122,10 @@ class IncomingCall final : public Activity,
   // False if the complete request exceeds its connection's cap, so that it may
   // be looked up but not wait for the function.
   bool MayWait() { return KeepRequest(); }
-  // The status of such a call. Counts it as refused.
-  grpc::Status RefuseToWait();
+  // The status of such a call.
+  static grpc::Status OverCap();
+  // Counts and reports that it is refused.
+  void CountOverCap() const;
   // Counts the bytes that the connection keeps. Null if it is closed.
   std::shared_ptr<size_t> account() const {
     return stream_ == nullptr ? nullptr : stream_->connection().account();

@@ -20,6 +20,9 @@ namespace {
 constexpr absl::Duration kImpatience = absl::Milliseconds(250);
 // Interval of the poll for memory for the next bytes of an answer.
 constexpr absl::Duration kLookAgain = absl::Milliseconds(20);
+// Interval of the look whether the function has read the request, once it has
+// sent headers.
+constexpr absl::Duration kLookAtRequest = absl::Seconds(1);
 // Time limit of one attempt to connect, TLS and settings included.
 constexpr absl::Duration kAttempt = absl::Seconds(5);
 // A function that sends nothing while calls wait gets a PING after 10 s. Go's
@@ -221,6 +224,8 @@ void UnaryCall::WatchWait() {
   }
   if (unread_ > 0) wait = std::min(wait, kLookAgain);
   if (!collector_.empty()) wait = std::min(wait, limits::Watchdog::kPatience);
+  if (!headers_.empty() && request_.valid())
+    wait = std::min(wait, kLookAtRequest);
   if (wait == absl::InfiniteDuration()) return StopTimer();
   ArmTimer(wait, [this] { OnTimer(); });
 }
@@ -237,7 +242,8 @@ void UnaryCall::OnTimer() {
                          "the function's answer stopped coming while others "
                          "wait for inflight.bytes");
   }
-  ReadOn();
+  if (!headers_.empty()) Weigh();
+  ReadOn(0);
   WatchWait();
 }
 
@@ -251,10 +257,10 @@ bool UnaryCall::Stalls() {
          budget->OthersWait(limits::Budget::Quota::kRunning);
 }
 
-// Bytes of the request that the function has not read stay in memory, too.
-size_t UnaryCall::Weight() const {
-  return collector_.held() + WeightOf(headers_) +
-         (stream_ == nullptr ? 0 : stream_->unsent());
+// A request that the function has not read stays in memory.
+void UnaryCall::Weigh() {
+  if (stream_->unsent() == 0) request_.Clear();
+  held_.Set(collector_.held() + WeightOf(headers_) + request_.size());
 }
 
 void UnaryCall::AdoptRequest() {
@@ -285,8 +291,8 @@ void UnaryCall::OnDeadline() {
 
 void UnaryCall::OnAnswer(http2::Stream& stream) {
   headers_ = stream.TakeFields();
-  request_.Clear();
-  held_.Set(Weight());
+  Weigh();
+  if (request_.valid()) WatchWait();
   watchdog_.Restart(worker_->loop()->now(), 0);
   CheckFields(stream, "headers");
 }
@@ -308,22 +314,21 @@ void UnaryCall::CheckFields(const http2::Stream& stream, const char* what) {
 }
 
 void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
-  unread_ += bytes.size();
   const bool begins = collector_.empty();
   const MessageCollector::State state = collector_.Take(bytes);
-  held_.Set(Weight());
+  Weigh();
   watchdog_.Saw(worker_->loop()->now(), collector_.held(), collector_.held());
   if (headers_.Find(":status") != "200" ||
       !IsGrpc(headers_.Find("content-type"))) {
     // Most likely the error page of another server. But bytes that are framed
     // as a message are forwarded unchanged.
-    if (!ReadOn()) WatchWait();
+    if (!ReadOn(bytes.size()) || begins) WatchWait();
     return;
   }
   switch (state) {
     case MessageCollector::State::kNone:
     case MessageCollector::State::kWhole:
-      if (!ReadOn() || begins) WatchWait();
+      if (!ReadOn(bytes.size()) || begins) WatchWait();
       return;
     case MessageCollector::State::kTooLarge:
       return FailForMemory(
@@ -341,16 +346,17 @@ void UnaryCall::OnData(http2::Stream& stream, absl::string_view bytes) {
   }
 }
 
-bool UnaryCall::ReadOn() {
+bool UnaryCall::ReadOn(size_t more) {
+  const bool waited = unread_ > 0;
+  unread_ += more;
   if (stream_ == nullptr || unread_ == 0) return true;
   limits::Budget* const inflight = upstream_->options().inflight;
-  if (inflight == nullptr ||
-      inflight->Fits(limits::Budget::Quota::kRunning, 0) ||
-      inflight->GoBeyond(limits::Budget::Quota::kRunning, this)) {
-    stream_->Consume(std::exchange(unread_, 0));
-    return true;
-  }
-  return false;
+  const bool fits = inflight == nullptr ||
+                    inflight->Fits(limits::Budget::Quota::kRunning, 0) ||
+                    inflight->GoBeyond(limits::Budget::Quota::kRunning, this);
+  if (fits) stream_->Consume(std::exchange(unread_, 0));
+  if (waited == fits) inflight->CountWaiting(fits ? -1 : 1);
+  return fits;
 }
 
 void UnaryCall::OnTrailers(http2::Stream& stream) {
@@ -387,9 +393,8 @@ void UnaryCall::OnClosed(http2::Stream& /*stream*/,
                          const http2::StreamEnd& end) {
   stream_ = nullptr;
   if (over()) return;
-  if (end.unprocessed && stage_ == Stage::kRunning && request_.valid()) {
+  if (end.unprocessed && stage_ == Stage::kRunning && headers_.empty()) {
     stage_ = Stage::kConnectingAgain;
-    headers_.Clear();
     // Resend later: the connection is busy in this callback.
     return worker_->loop()->AtIterationEnd(this);
   }
@@ -440,6 +445,7 @@ void UnaryCall::Complete() {
   if (limits::Budget* const inflight = upstream_->options().inflight) {
     if (inflight->Forget(this)) AdoptRequest();
     inflight->Yield(limits::Budget::Quota::kRunning, this);
+    if (std::exchange(unread_, 0) > 0) inflight->CountWaiting(-1);
   }
   if (stream_ != nullptr) {
     stream_->set_user(nullptr);

@@ -222,12 +222,13 @@ class UnaryCall final : public Activity,
   // Fails the call if its headers or trailers are too large, or do not fit into
   // memory.
   void CheckFields(const http2::Stream& stream, const char* what);
-  // The bytes that the call keeps once its answer has begun.
-  size_t Weight() const;
+  // Charges the bytes that the call keeps once its answer has begun.
+  void Weigh();
   // True if an answer that has begun does not continue, and others wait.
   bool Stalls();
-  // Lets more bytes of the answer arrive. False if they do not fit into memory.
-  bool ReadOn();
+  // `more` bytes of the answer have arrived. Lets the next ones arrive. False
+  // if they do not fit into memory.
+  bool ReadOn(size_t more);
   // Call it at each change of what the call waits for.
   void WatchWait();
   void OnTimer();
@@ -235,7 +236,7 @@ class UnaryCall final : public Activity,
   Stage stage_ = Stage::kWaits;
   std::shared_ptr<UnaryCall> self_;  // until completion
   http2::Fields request_fields_;
-  Message request_;  // until the answer begins
+  Message request_;  // until the answer begins and all of it is sent
   http2::Stream* stream_ = nullptr;
   bool answered_ = false;
   absl::optional<Refusal> refused_;

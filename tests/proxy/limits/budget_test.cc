@@ -287,9 +287,9 @@ TEST_F(BudgetTest, OthersWaitForMemory) {
     EXPECT_TRUE(budget_.OthersWait(Quota::kReading));
     EXPECT_TRUE(budget_.LittleIsLeft());
   }
-  budget_.ReadersWait(1);
+  budget_.CountWaiting(1);
   EXPECT_TRUE(budget_.OthersWait(Quota::kReading));
-  budget_.ReadersWait(-1);
+  budget_.CountWaiting(-1);
   EXPECT_FALSE(budget_.OthersWait(Quota::kReading));
   Waiting running;
   Waiting waits;

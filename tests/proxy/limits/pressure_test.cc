@@ -127,6 +127,66 @@ TEST_F(PressureTest, MissesThatWaitCountOnTheirConnection) {
   EXPECT_TRUE(Eventually([&] { return proxy_.inflight().reading() == 0; }));
 }
 
+// It may be looked up, but there is no memory in which it could wait.
+TEST_F(PressureTest, AJoinedCallBeyondItsCapIsRefusedAndLeavesItsFlight) {
+  const std::string same = Request(1, 7 << 20);
+  auto leader = Ask(Connect(proxy_.target()), same);
+  ASSERT_TRUE(
+      Eventually([&] { return proxy_.inflight().running() > (7 << 20); }));
+  auto joined = Ask(Connect(proxy_.target()), same);
+  EXPECT_EQ(joined->Wait().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(proxy_.inflight().refused(), 1u);
+  EXPECT_EQ(proxy_.flights().callers, 1u);
+  EXPECT_TRUE(
+      Eventually([&] { return proxy_.inflight().free() > kBudget - 100'000; }));
+  function_.Next()->Answer(Response("t1", "hello", 3600).SerializeAsString());
+  EXPECT_TRUE(leader->Wait().ok());
+  EXPECT_TRUE(Eventually([&] {
+    return proxy_.flights().callers == 0 && proxy_.inflight().reading() == 0 &&
+           proxy_.inflight().running() == 0;
+  }));
+}
+
+// A request that is a little larger than the bytes that may come without a
+// grant may be complete while it waits for one.
+TEST_F(PressureTest, ACompleteRequestDoesNotWaitForAGrant) {
+  const std::string same = Request(1, 65'000);
+  Send(same);
+  ASSERT_TRUE(Eventually([&] { return proxy_.inflight().running() > 65'000; }));
+  std::vector<int> connections;
+  const auto begin = [&](size_t size, const std::string& start, bool whole) {
+    connections.push_back(ConnectTo(proxy_.listener().port()));
+    std::string bytes =
+        Greeting() + CallHead(1, kRunFunctionV1, Http2Header("te", "trailers"));
+    const std::string message = MessageHead(size) + start;
+    for (size_t at = 0; at < message.size(); at += 16384) {
+      bytes += CallData(1, message.substr(at, 16384),
+                        whole && at + 16384 >= message.size());
+    }
+    EXPECT_TRUE(SendAll(connections.back(), bytes));
+  };
+  const std::string some(10'000, 'x');
+  // One goes beyond, and four have almost all that may be granted.
+  size_t sum = 4 << 20;
+  begin(sum, some, false);
+  ASSERT_TRUE(Eventually([&] { return proxy_.inflight().reading() > sum; }));
+  for (const size_t more : {500'000, 270'000, 139'000, 68'000}) {
+    begin(more, some, false);
+    sum += more;
+    ASSERT_TRUE(Eventually([&] { return proxy_.inflight().reading() > sum; }));
+  }
+  begin(same.size(), same, /*whole=*/true);
+  ASSERT_TRUE(Eventually([&] { return proxy_.flights().callers == 2; }));
+  EXPECT_FALSE(proxy_.inflight().OthersWait(Budget::Quota::kReading));
+  // The next one goes beyond when the first has left.
+  close(connections[0]);
+  begin(2 << 20, some, false);
+  EXPECT_TRUE(Eventually([&] {
+    return proxy_.inflight().reading() > sum - (4 << 20) + (2 << 20);
+  }));
+  for (size_t i = 1; i < connections.size(); ++i) close(connections[i]);
+}
+
 // A function may send its headers and read nothing: the request stays in
 // memory.
 TEST(PressureUpstreamTest, WhatTheFunctionHasNotReadIsCounted) {
@@ -152,16 +212,41 @@ TEST(PressureUpstreamTest, WhatTheFunctionHasNotReadIsCounted) {
   proxy.Stop();
 }
 
-TEST(PressureUpstreamTest, AnAnswerThatStopsIsEndedWhileAMissWaits) {
+// As soon as it has read it, the request is not counted any more.
+TEST(PressureUpstreamTest, WhatTheFunctionHasReadIsNotCounted) {
   const std::string grpc =
       Http2Ok() + Http2Header("content-type", "application/grpc");
+  Http2Server function(
+      {{Http2Frame::kHeaders, Http2Frame::kEndHeaders, grpc},
+       {Http2Frame::kWindowUpdate, 0, transport::BigEndian(1 << 20)}},
+      /*early=*/true, std::string("\0\4\0\0\0\0", 6));
+  ScriptedStore store;
+  CachingProxy proxy(function.target(), {}, &store, 1, false, kBudget);
+  auto caller = std::make_shared<Caller>();
+  caller->Start(Connect(proxy.target()), kRunFunctionV1, Request(1, 60'000));
+  EXPECT_TRUE(Eventually([&] { return function.blocks().size() == 1; }));
+  EXPECT_TRUE(Eventually([&] { return proxy.inflight().running() < 1000; }));
+  caller->context.TryCancel();
+  caller->Wait();
+  proxy.Stop();
+}
+
+// A function whose answers begin with 64 KB of 1 MiB, and stop.
+std::vector<Http2Frame> StoppingAnswer(const std::string& type) {
   std::vector<Http2Frame> answer = {
-      {Http2Frame::kHeaders, Http2Frame::kEndHeaders, grpc},
+      {Http2Frame::kHeaders, Http2Frame::kEndHeaders,
+       Http2Ok() + Http2Header("content-type", type)},
       {Http2Frame::kData, 0, MessageHead(1 << 20) + std::string(16'000, 'a')}};
   for (int i = 0; i < 3; ++i) {
     answer.push_back({Http2Frame::kData, 0, std::string(16'000, 'a')});
   }
-  Http2Server function(answer);
+  return answer;
+}
+
+class StoppingAnswerTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(StoppingAnswerTest, IsEndedWhileAMissWaits) {
+  Http2Server function(StoppingAnswer(GetParam()));
   ScriptedStore store;
   CachingProxy proxy(function.target(), {}, &store, 1, false, 64 << 10);
   const absl::Time start = absl::Now();
@@ -179,6 +264,35 @@ TEST(PressureUpstreamTest, AnAnswerThatStopsIsEndedWhileAMissWaits) {
   EXPECT_TRUE(Eventually([&] { return !proxy.inflight().misses_wait(); }));
   waits->context.TryCancel();
   waits->Wait();
+  proxy.Stop();
+}
+INSTANTIATE_TEST_SUITE_P(All, StoppingAnswerTest,
+                         ::testing::Values("application/grpc", "text/plain"),
+                         [](const auto& info) {
+                           return info.index == 0 ? "Grpc" : "AnotherType";
+                         });
+
+// Answers that wait for memory are others, too.
+TEST(PressureUpstreamTest, AnAnswerThatStopsIsEndedWhileAnotherAnswerWaits) {
+  Http2Server function(StoppingAnswer("application/grpc"));
+  ScriptedStore store;
+  CachingProxy proxy(function.target(), {}, &store, 1, false, 256 << 10);
+  std::vector<CallerPtr> callers;
+  for (int i = 0; i < 6; ++i) {
+    callers.push_back(std::make_shared<Caller>());
+    callers.back()->Start(Connect(proxy.target()), kRunFunctionV1,
+                          Request(i, 100));
+  }
+  EXPECT_TRUE(Eventually([&] { return proxy.inflight().running() > 380'000; }));
+  EXPECT_TRUE(proxy.inflight().OthersWait(Budget::Quota::kRunning));
+  EXPECT_FALSE(proxy.inflight().misses_wait());
+  EXPECT_TRUE(Eventually([&] { return proxy.inflight().running() < 200'000; }));
+  for (const auto& one : callers) one->context.TryCancel();
+  for (const auto& one : callers) one->Wait();
+  EXPECT_TRUE(Eventually([&] {
+    return proxy.inflight().running() == 0 &&
+           !proxy.inflight().OthersWait(Budget::Quota::kRunning);
+  }));
   proxy.Stop();
 }
 
