@@ -234,7 +234,7 @@ bool IncomingCall::KeepsWithinCap() const {
 
 bool IncomingCall::KeepRequest() {
   if (granted() == 0 || stream_ == nullptr) return true;
-  // What is beyond is not yet taken off the free memory.
+  // A request beyond is not yet taken off the free memory.
   const bool beyond = charged_.quota() == limits::Budget::Quota::kBeyond;
   const size_t bytes = charged_.bytes() * (beyond ? 2 : 1);
   if (!MayKeep(*stream_->connection().account() + bytes, *limits_.grants)) {
