@@ -406,8 +406,7 @@ absl::Status Bans::Save() {
     return status;
   }
   if (!std::exchange(logged_, true)) {
-    Log(LogLevel::kError,
-        "cannot save the purge: a restart would forget it",
+    Log(LogLevel::kError, "cannot save the purge: a restart would forget it",
         {{"error", status.message()}});
   }
   return absl::UnavailableError(status.message());

@@ -3,8 +3,8 @@
 
 #include "gtest/gtest.h"
 #include "proto/admin.pb.h"
-#include "proxy/telemetry/instruments.h"
 #include "proxy/limits/budget.h"
+#include "proxy/telemetry/instruments.h"
 
 namespace fncache::proxy {
 namespace {
