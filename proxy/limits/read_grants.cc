@@ -27,22 +27,30 @@ void ReadGrants::SetGranted(Reader* reader, size_t bytes) {
   if (granted == 0) granted_.erase(reader->connection_);
 }
 
-bool ReadGrants::Fits(const Reader& reader) const {
+bool ReadGrants::Fits(const Reader& reader, size_t bytes) const {
+  if (bytes <= reader.granted_) return true;
   const auto found = granted_.find(reader.connection_);
   return cap_.MayGrant(found == granted_.end() ? 0 : found->second,
-                       reader.bytes_);
+                       bytes - reader.granted_);
 }
 
 void ReadGrants::Ask(Reader* reader, const void* connection, size_t bytes) {
   reader->connection_ = connection;
   reader->bytes_ = bytes;
   // Those that wait did not fit at the last look.
-  if (Fits(*reader)) return Grant(reader, Budget::Quota::kReading);
+  if (Fits(*reader, bytes)) return Grant(reader, Budget::Quota::kReading);
   reader->state_ = Reader::State::kWaits;
   waiting_.push_back(reader);
   budget_->CountWaiting(1);
   if (waiting_.size() == 1) return Look();
   LookIn(kLookAgain);
+}
+
+bool ReadGrants::Hold(Reader* reader, const void* connection, size_t bytes) {
+  reader->connection_ = connection;
+  if (!Fits(*reader, bytes)) return false;
+  SetGranted(reader, bytes);
+  return true;
 }
 
 void ReadGrants::Grant(Reader* reader, Budget::Quota quota) {
@@ -77,7 +85,7 @@ void ReadGrants::Look() {
   for (size_t i = 0; i < waiting_.size();) {
     Reader* const reader = waiting_[i];
     Budget::Quota quota = Budget::Quota::kReading;
-    if (!Fits(*reader)) {
+    if (!Fits(*reader, reader->bytes_)) {
       const bool beyond = std::exchange(oldest, false) &&
                           budget_->GoBeyond(Budget::Quota::kBeyond, reader);
       if (!beyond) {

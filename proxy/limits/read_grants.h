@@ -55,6 +55,9 @@ class ReadGrants {
   // `reader` asks to use `bytes` of its connection. OnGranted may be called
   // before this returns.
   void Ask(Reader* reader, const void* connection, size_t bytes);
+  // `reader` asks to use `bytes` in all, decompressed. False if they do not
+  // fit.
+  bool Hold(Reader* reader, const void* connection, size_t bytes);
   // `reader` is complete, and keeps its bytes until Forget. No effect if it did
   // not ask.
   void Complete(Reader* reader);
@@ -71,7 +74,7 @@ class ReadGrants {
   const ConnectionCap& cap() const { return cap_; }
 
  private:
-  bool Fits(const Reader& reader) const;
+  bool Fits(const Reader& reader, size_t bytes) const;
   void Grant(Reader* reader, Budget::Quota quota);
   void StopWaiting(Reader* reader);
   void SetGranted(Reader* reader, size_t bytes);

@@ -332,11 +332,27 @@ void IncomingCall::ForgetUnpacking() {
 }
 
 bool IncomingCall::HoldUnpacked(size_t bytes) {
-  // It exceeds the cap already. If it grew much, others would lack memory.
-  if (granted() > 0) return bytes <= kUnpackedPerIteration;
-  return MayKeep(*stream_->connection().account() - charged_.bytes() +
-                     request_.size() + bytes,
-                 *limits_.grants);
+  using Quota = limits::Budget::Quota;
+  const size_t both = request_.size() + bytes;
+  const bool small = std::max(request_.size(), bytes) <= kUnpackedPerIteration;
+  // It exceeds the quota already. If it grew much, others would lack memory.
+  if (charged_.quota() == Quota::kBeyond) return small;
+  http2::Connection& connection = stream_->connection();
+  if (small) {
+    return granted() > 0 ||
+           MayKeep(*connection.account() - charged_.bytes() + both,
+                   *limits_.grants);
+  }
+  if (!limits_.grants->Hold(this, &connection, both)) return false;
+  charged_.Move(Quota::kReading);
+  return true;
+}
+
+void IncomingCall::HoldPacked(size_t more) {
+  if (charged_.quota() == limits::Budget::Quota::kReading) {
+    limits_.grants->Hold(this, &stream_->connection(), request_.size());
+  }
+  charged_.Set(request_.size() + more);
 }
 
 // Decompression runs in steps, because a few kilobytes may become a gigabyte
@@ -372,6 +388,7 @@ IncomingCall::Step IncomingCall::OnStep() {
   unpacker_ = nullptr;
   unpacks_of_ = nullptr;
   if (!plain_.valid()) HoldPacked(0);
+  KeepRequest();
   if (absl::IsResourceExhausted(status)) {
     RefuseRequest(
         Refusal::kSize,

@@ -228,7 +228,7 @@ class IncomingCall final : public Activity,
   // do not fit.
   bool HoldUnpacked(size_t bytes);
   // Charges only the compressed request and `more`.
-  void HoldPacked(size_t more) { charged_.Set(request_.size() + more); }
+  void HoldPacked(size_t more);
   void WatchReading(absl::Duration after);
   void StopWatching();
   void GiveUpAnswer(Refusal why, const char* words);

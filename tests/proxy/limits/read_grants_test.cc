@@ -131,6 +131,27 @@ TEST_F(ReadGrantsTest, AConnectionLeavesAsMuchAsItHas) {
   EXPECT_EQ(budget_.reading(), 0u);
 }
 
+TEST_F(ReadGrantsTest, DecompressedBytesNeedMemoryToo) {
+  Reading packed(&budget_);
+  Reading other(&budget_);
+  Do([&] {
+    EXPECT_TRUE(grants_.Hold(&packed, this, 30));
+    budget_.Add(Quota::kReading, 0, 30);
+    EXPECT_TRUE(grants_.Hold(&packed, this, 50));
+    budget_.Add(Quota::kReading, 0, 20);
+    EXPECT_FALSE(grants_.Hold(&packed, this, 51));
+    // It has 50, so its connection's cap is reached.
+    EXPECT_FALSE(grants_.Hold(&other, this, 1));
+    int connection = 0;
+    EXPECT_TRUE(grants_.Hold(&other, &connection, 25));
+    grants_.Forget(&other);
+    grants_.Forget(&packed);
+    budget_.Remove(Quota::kReading, 0, 50);
+    EXPECT_TRUE(grants_.Hold(&other, this, 50));
+    grants_.Forget(&other);
+  });
+}
+
 TEST_F(ReadGrantsTest, OtherWorkersKnowOfThoseThatWait) {
   Reading large(&budget_);
   Reading waits(&budget_);
