@@ -332,7 +332,7 @@ void RunFunctionCall::Launch(bool outlives) {
                                     : absl::ZeroDuration();
   run_->Start({worker(), incoming_->fields(), incoming_->request(),
                incoming_->deadline().Extended(longer), incoming_->account(),
-               incoming_->MayWait(), /*impatient=*/static_cast<bool>(old_)},
+               incoming_->KeptIn(), /*impatient=*/static_cast<bool>(old_)},
               shared_from_this());
   // The function works meanwhile.
   Explain();

@@ -119,9 +119,14 @@ class IncomingCall final : public Activity,
   // compressed. plain() is not valid if the request cannot be decompressed.
   const Message& request() const { return request_; }
   const Message& plain() const { return plain_; }
-  // False if the complete request exceeds its connection's cap, so that it may
-  // be looked up but not wait for the function.
-  bool MayWait() { return KeepRequest(); }
+  // The quota that counts the complete request. It is kReading if the request
+  // exceeds its connection's cap: then it may be looked up, but not wait for
+  // the function. One that is beyond the quota may wait.
+  limits::Budget::Quota KeptIn() {
+    KeepRequest();
+    return charged_.quota();
+  }
+  bool MayWait() { return KeptIn() != limits::Budget::Quota::kReading; }
   // The status of such a call.
   static grpc::Status OverCap();
   // Counts and reports that it is refused.

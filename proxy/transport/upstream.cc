@@ -205,11 +205,11 @@ void UnaryCall::Begin(const UnaryRequest& request) {
     case limits::Budget::Admission::kAdmitted:
       return OnAdmitted();
     case limits::Budget::Admission::kWaits:
-      if (!request.may_wait) {
+      if (request.quota == limits::Budget::Quota::kReading) {
         inflight->CountRefused();
         return FailForMemory(Refusal::kRoom, kOverCap);
       }
-      held_.Move(limits::Budget::Quota::kKept);
+      held_.Move(request.quota);
       held_.Set(request_.size());
       return WatchWait();
     case limits::Budget::Admission::kRefused:

@@ -123,8 +123,9 @@ struct UnaryRequest {
   Deadline deadline;  // of the call to the function
   // Counts the message while the call waits for memory; may be null.
   std::shared_ptr<size_t> account = nullptr;
-  // The call may wait for memory. Otherwise it is refused.
-  bool may_wait = true;
+  // The quota that counts the message while the call waits for memory.
+  // kReading: it may not wait, and is refused.
+  limits::Budget::Quota quota = limits::Budget::Quota::kKept;
   // Do not wait for a function that cannot be reached.
   bool impatient = false;
 };

@@ -127,23 +127,50 @@ TEST_F(PressureTest, MissesThatWaitCountOnTheirConnection) {
   EXPECT_TRUE(Eventually([&] { return proxy_.inflight().reading() == 0; }));
 }
 
-// It may be looked up, but there is no memory in which it could wait.
+// It may be looked up, but its connection leaves no memory in which it could
+// wait.
 TEST_F(PressureTest, AJoinedCallBeyondItsCapIsRefusedAndLeavesItsFlight) {
-  const std::string same = Request(1, 7 << 20);
-  auto leader = Ask(Connect(proxy_.target()), same);
-  ASSERT_TRUE(
-      Eventually([&] { return proxy_.inflight().running() > (7 << 20); }));
-  auto joined = Ask(Connect(proxy_.target()), same);
+  const std::string same = Request(1, 130'000);
+  Send(same);
+  Send(Request(2, 20'000));
+  ASSERT_TRUE(Eventually([&] { return proxy_.flights().callers == 2; }));
+  const auto channel = Connect(proxy_.target());
+  const auto left = [&] {
+    const Budget& budget = proxy_.inflight();
+    return static_cast<int64_t>(budget.free()) -
+           static_cast<int64_t>(budget.reading());
+  };
+  for (size_t i = 3; left() > 130'000; ++i) {
+    callers_.push_back(Ask(channel, Request(2, 20'000)));
+    ASSERT_TRUE(Eventually([&] { return proxy_.flights().callers == i; }));
+  }
+  const size_t callers = proxy_.flights().callers;
+  auto joined = Ask(channel, same);
   EXPECT_EQ(joined->Wait().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(proxy_.inflight().refused(), 1u);
-  EXPECT_EQ(proxy_.flights().callers, 1u);
+  EXPECT_EQ(proxy_.flights().callers, callers);
+  // From another connection it may.
+  Send(same);
   EXPECT_TRUE(
-      Eventually([&] { return proxy_.inflight().free() > kBudget - 100'000; }));
+      Eventually([&] { return proxy_.flights().callers == callers + 1; }));
+}
+
+// One larger than all caps waits, as the one that is beyond.
+TEST_F(PressureTest, AMissThatIsLargerThanACapWaits) {
+  const std::string large = Request(1, 7 << 20);
+  auto leader = Ask(Connect(proxy_.target()), large);
+  ASSERT_TRUE(
+      Eventually([&] { return proxy_.inflight().running() > (7 << 20); }));
+  auto waits = Ask(Connect(proxy_.target()), Request(2, 7 << 20));
+  ASSERT_TRUE(
+      Eventually([&] { return proxy_.inflight().waiting() > (7 << 20); }));
+  EXPECT_GT(proxy_.inflight().free(), kBudget - 100'000);
   function_.Next()->Answer(Response("t1", "hello", 3600).SerializeAsString());
   EXPECT_TRUE(leader->Wait().ok());
+  function_.Next()->Answer(Response("t2", "hello", 3600).SerializeAsString());
+  EXPECT_TRUE(waits->Wait().ok());
   EXPECT_TRUE(Eventually([&] {
-    return proxy_.flights().callers == 0 && proxy_.inflight().reading() == 0 &&
-           proxy_.inflight().running() == 0;
+    return proxy_.inflight().reading() == 0 && proxy_.inflight().running() == 0;
   }));
 }
 
@@ -272,23 +299,39 @@ INSTANTIATE_TEST_SUITE_P(All, StoppingAnswerTest,
                            return info.index == 0 ? "Grpc" : "AnotherType";
                          });
 
-// Answers that wait for memory are others, too.
+// Answers that wait for memory are others, too. Three have almost all that may
+// run. The function gets two more calls together, of which one goes beyond.
 TEST(PressureUpstreamTest, AnAnswerThatStopsIsEndedWhileAnotherAnswerWaits) {
   Http2Server function(StoppingAnswer("application/grpc"));
   ScriptedStore store;
   CachingProxy proxy(function.target(), {}, &store, 1, false, 256 << 10);
   std::vector<CallerPtr> callers;
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < 3; ++i) {
     callers.push_back(std::make_shared<Caller>());
     callers.back()->Start(Connect(proxy.target()), kRunFunctionV1,
                           Request(i, 100));
+    ASSERT_TRUE(Eventually([&] {
+      return proxy.inflight().running() == (i + 1) * size_t{64'000};
+    }));
   }
-  EXPECT_TRUE(Eventually([&] { return proxy.inflight().running() > 380'000; }));
+  EXPECT_FALSE(proxy.inflight().OthersWait(Budget::Quota::kRunning));
+  const int connection = ConnectTo(proxy.listener().port());
+  std::string bytes = Greeting();
+  for (uint32_t i = 0; i < 2; ++i) {
+    const std::string body = Request(10 + static_cast<int>(i), 100);
+    bytes +=
+        CallHead(1 + 2 * i, kRunFunctionV1, Http2Header("te", "trailers")) +
+        CallData(1 + 2 * i, MessageHead(body.size()) + body, true);
+  }
+  ASSERT_TRUE(SendAll(connection, bytes));
+  ASSERT_TRUE(Eventually(
+      [&] { return proxy.inflight().running() == size_t{5 * 64'000}; }));
   EXPECT_TRUE(proxy.inflight().OthersWait(Budget::Quota::kRunning));
   EXPECT_FALSE(proxy.inflight().misses_wait());
   EXPECT_TRUE(Eventually([&] { return proxy.inflight().running() < 200'000; }));
   for (const auto& one : callers) one->context.TryCancel();
   for (const auto& one : callers) one->Wait();
+  close(connection);
   EXPECT_TRUE(Eventually([&] {
     return proxy.inflight().running() == 0 &&
            !proxy.inflight().OthersWait(Budget::Quota::kRunning);
