@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
@@ -78,25 +79,31 @@ constexpr ptrdiff_t kAhead = 8 << 10;
 }  // namespace
 
 char* CanonicalWalk::Run(absl::string_view bytes, const MaskNode* masks,
-                         int depth, char* out, absl::string_view* tag) {
-  return Walk(wire::kRunFunctionRequestType, bytes, masks, depth, out, tag);
+                         int depth, DriftMarks* marks, char* out,
+                         absl::string_view* tag) {
+  return Walk(wire::kRunFunctionRequestType, bytes, masks, depth, marks, out,
+              tag);
 }
 
 char* CanonicalWalk::RunResponse(absl::string_view bytes, int depth,
                                  char* out) {
   absl::string_view tag;
-  return Walk(wire::kRunFunctionResponseType, bytes, nullptr, depth, out, &tag);
+  return Walk(wire::kRunFunctionResponseType, bytes, nullptr, depth, nullptr,
+              out, &tag);
 }
 
 char* CanonicalWalk::Walk(const wire::MessageType& type,
                           absl::string_view bytes, const MaskNode* masks,
-                          int depth, char* out, absl::string_view* tag) {
+                          int depth, DriftMarks* marks, char* out,
+                          absl::string_view* tag) {
   const char* const begin = bytes.data();
   in_end_ = begin + bytes.size();
   out_ = out;
   tag_ = absl::string_view();
   entry_count_ = 0;
   growth_ = MostGrowth(bytes.size());
+  marks_ = marks;
+  section_ = DriftSection::kNone;
   if (!Message(type, begin, in_end_, depth, masks)) return nullptr;
   *tag = tag_;
   return out_;
@@ -243,8 +250,20 @@ bool CanonicalWalk::UnknownFields(const wire::MessageType& type, const char* p,
 bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
                             const char* end, int depth, const MaskNode* node) {
   if (&type == &wire::kStructType) {
-    return node == nullptr ? Whole(StructWalk::Kind::kStruct, p, end, depth)
-                           : MaskedStruct(p, end, depth, *node);
+    absl::string_view object(p, end - p);
+    const char* readable_end = in_end_;
+    if (section_ != DriftSection::kNone &&
+        !ReplaceDrift(&object, &readable_end, depth, node)) {
+      return false;
+    }
+    std::swap(in_end_, readable_end);
+    p = object.data();
+    end = p + object.size();
+    const bool done = node == nullptr
+                          ? Whole(StructWalk::Kind::kStruct, p, end, depth)
+                          : MaskedStruct(p, end, depth, *node);
+    in_end_ = readable_end;
+    return done;
   }
   char* const begin = out_;
   uint32_t last = 0;  // the last field's rank, or kNotInOrder from then on
@@ -333,6 +352,7 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
                                               bool in_order, uint32_t* met) {
   char* const before = out_;
   const char* p = *from;
+  if (marks_ != nullptr) NoteSection(type, field);
   if (field.label == wire::FieldLabel::kMap) {
     const Step step = Map(field, &p, end, depth, node, in_order);
     if (step != Step::kDone) return step;
@@ -557,8 +577,17 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
   const size_t growth = growth_;
   Copy(entry.start, object - entry.start);
   char* const length = out_ - wire::VarintSize(size);
-  char* const written = structs_.Run(StructWalk::Kind::kStruct, {object, size},
-                                     depth - 2, in_end_, &growth_, out_, node);
+  absl::string_view contents(object, size);
+  const char* readable_end = in_end_;
+  if (section_ != DriftSection::kNone &&
+      !ReplaceDrift(&contents, &readable_end, depth - 2, node)) {
+    out_ = before;
+    growth_ = growth;
+    return false;
+  }
+  char* const written =
+      structs_.Run(StructWalk::Kind::kStruct, contents, depth - 2, readable_end,
+                   &growth_, out_, node);
   if (written != nullptr) {
     out_ = written;
     if (Close(length, size)) {
@@ -573,6 +602,47 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
   out_ = before;
   growth_ = growth;
   return false;
+}
+
+void CanonicalWalk::NoteSection(const wire::MessageType& type,
+                                const wire::FieldType& field) {
+  if (&type == &wire::kRunFunctionRequestType) {
+    section_ = field.name == "observed" ? DriftSection::kComposed
+               : field.message == &wire::kResourcesType
+                   ? DriftSection::kRequired
+                   : DriftSection::kNone;
+  } else if (&type == &wire::kStateType && section_ != DriftSection::kNone) {
+    section_ = field.name == "composite" ? DriftSection::kComposite
+                                         : DriftSection::kComposed;
+  }
+}
+
+bool CanonicalWalk::ReplaceDrift(absl::string_view* object,
+                                 const char** readable_end, int depth,
+                                 const MaskNode* node) {
+  const auto write_list = [this](absl::string_view contents, int list_depth,
+                                 const MaskNode* below, char* out) -> char* {
+    char* const before = out_;
+    const size_t growth = growth_;
+    out_ = out;
+    growth_ = DriftMarks::ListGrowth(contents.size());
+    const char* const p = contents.data();
+    const char* const end = p + contents.size();
+    const bool written =
+        below == nullptr ? Whole(StructWalk::Kind::kList, p, end, list_depth)
+                         : MaskedList(p, end, list_depth, *below);
+    char* const written_end = out_;
+    out_ = before;
+    growth_ = growth;
+    return written ? written_end : nullptr;
+  };
+  const size_t size = object->size();
+  if (!marks_->Replace(*object, *readable_end, section_, depth, node,
+                       write_list, object)) {
+    return false;
+  }
+  *readable_end = object->data() + object->size() + DriftMarks::kReadable;
+  return object->size() <= size || Grow(object->size() - size);
 }
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,

@@ -33,6 +33,8 @@
 
 #include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/drift.h"
+#include "cache/key/drift_marks.h"
 #include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/struct_walk.h"
@@ -49,7 +51,8 @@ class CanonicalWalk {
 
   // How many bytes Run needs for what it writes of a request of this size. The
   // canonical form may be longer than the request, since nothing is left out of
-  // it for being empty; but not without end.
+  // it for being empty, and placeholders may be longer than what they replace;
+  // but not without end.
   static constexpr size_t Capacity(size_t size) {
     return size + MostGrowth(size) + kSlack;
   }
@@ -58,9 +61,10 @@ class CanonicalWalk {
   // `masks` (null: nothing) masks to `out`, which has Capacity(bytes.size()).
   // Returns its end, or null if the bytes are not of a form that it takes.
   // `depth` is how many messages may be nested below the request. `tag` becomes
-  // meta.tag, a view of `bytes`.
+  // meta.tag, a view of `bytes`. `marks`, if not null: drift is replaced by
+  // placeholders.
   char* Run(absl::string_view bytes, const MaskNode* masks, int depth,
-            char* out, absl::string_view* tag);
+            DriftMarks* marks, char* out, absl::string_view* tag);
 
   // The same of a RunFunctionResponse, which is to have no meta: with the TTL
   // of one it is refused.
@@ -72,10 +76,10 @@ class CanonicalWalk {
  private:
   // How far behind the bytes that it writes Run may write besides.
   static constexpr size_t kSlack = 64;
-  static constexpr size_t MostGrowth(size_t size) { return size / 4 + 4096; }
+  static constexpr size_t MostGrowth(size_t size) { return size / 2 + 4096; }
 
   char* Walk(const wire::MessageType& type, absl::string_view bytes,
-             const MaskNode* masks, int depth, char* out,
+             const MaskNode* masks, int depth, DriftMarks* marks, char* out,
              absl::string_view* tag);
 
   // Below, `p` to `end` is what a message holds, `depth` how many messages may
@@ -132,6 +136,13 @@ class CanonicalWalk {
   bool UnknownFields(const wire::MessageType& type, const char* p,
                      const char* end, int depth);
 
+  // Keeps which objects are below this field of a request.
+  void NoteSection(const wire::MessageType& type, const wire::FieldType& field);
+  // Replaces an object with drift, the contents of a Struct, by a copy with
+  // placeholders, which may be read up to *readable_end.
+  bool ReplaceDrift(absl::string_view* object, const char** readable_end,
+                    int depth, const MaskNode* node);
+
   // Puts the fields of a message of `type`, which were written from `begin` on,
   // in order, and the entries of maps that were not written in one run. False:
   // a map key comes twice.
@@ -160,6 +171,9 @@ class CanonicalWalk {
   const char* in_end_ = nullptr;
   char* out_ = nullptr;
   absl::string_view tag_;
+  DriftMarks* marks_ = nullptr;
+  // Which objects those are that are being read, if they have drift.
+  DriftSection section_ = DriftSection::kNone;
   std::vector<MapEntry> entries_;  // a stack: each map's above its parent's
   size_t entry_count_ = 0;
   size_t growth_ = 0;  // how many bytes more there may still be

@@ -26,20 +26,24 @@ absl::string_view Canonicalizer::Join(
 }
 
 bool Canonicalizer::Request(absl::string_view request, absl::string_view prefix,
-                            const MaskNode* masks, absl::string_view* form,
-                            absl::string_view* tag) {
+                            const MaskNode* masks, bool drift, Form* form) {
   const auto run = [&](absl::string_view bytes, int depth) {
     char* const begin = canonical_.Reserve(
         prefix.size() + CanonicalWalk::Capacity(bytes.size()));
     std::copy(prefix.begin(), prefix.end(), begin);
-    char* const end =
-        walk_.Run(bytes, masks, depth, begin + prefix.size(), tag);
+    char* const message = begin + prefix.size();
+    if (drift) marks_.Begin();
+    char* const end = walk_.Run(bytes, masks, depth, drift ? &marks_ : nullptr,
+                                message, &form->tag);
     if (end == nullptr) return false;
-    *form = absl::string_view(begin, end - begin);
+    form->bytes = absl::string_view(begin, end - begin);
+    if (drift) form->drifts = marks_.Collect(message, end - message);
     return true;
   };
-  return run(request, wire::kMaxDepth) ||
-         (Reencode(request, &plain_) && run(plain_, kMaxPlainDepth));
+  form->reencoded = false;
+  if (run(request, wire::kMaxDepth)) return true;
+  form->reencoded = true;
+  return Reencode(request, &plain_) && run(plain_, kMaxPlainDepth);
 }
 
 bool Canonicalizer::Response(absl::string_view response,
@@ -58,6 +62,7 @@ bool Canonicalizer::Response(absl::string_view response,
 
 void Canonicalizer::Shrink() {
   walk_.Shrink();
+  marks_.Shrink();
   joined_.Shrink();
   canonical_.Shrink();
   if (plain_.capacity() > kKeptBytes) std::string().swap(plain_);

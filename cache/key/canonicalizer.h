@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/key/canonical_walk.h"
+#include "cache/key/drift_marks.h"
 #include "cache/key/mask.h"
 
 namespace fncache::cache::key {
@@ -32,13 +33,19 @@ class Canonicalizer {
   // The slices as one: a copy, if there are several.
   absl::string_view Join(absl::Span<const absl::string_view> slices);
 
+  // Of a request. Views of the request, or of buffers that stay until the next
+  // run.
+  struct Form {
+    absl::string_view bytes;   // the prefix, and behind it the canonical form
+    absl::string_view tag;     // meta.tag
+    absl::string_view drifts;  // all drift (drift.h), if it was taken out
+    bool reencoded = false;    // the slow path was needed
+  };
   // Writes the canonical form of the request behind `prefix`, without what
-  // `masks` masks. `*form` is both, in a buffer that stays until the next run;
-  // `*tag` is meta.tag, in `request` or in another such buffer. False:
-  // protobuf would not parse it, or it is nested more than 1,000 deep.
+  // `masks` masks, and with marks instead of drift if `drift`. False: protobuf
+  // would not parse it, or it is nested more than 1,000 deep.
   bool Request(absl::string_view request, absl::string_view prefix,
-               const MaskNode* masks, absl::string_view* form,
-               absl::string_view* tag);
+               const MaskNode* masks, bool drift, Form* form);
   // The same of a response, which is to have no meta.
   bool Response(absl::string_view response, absl::string_view* form);
 
@@ -72,6 +79,7 @@ class Canonicalizer {
   };
 
   CanonicalWalk walk_;
+  DriftMarks marks_;
   Buffer joined_;
   Buffer canonical_;
   std::string plain_;  // what the slow path makes

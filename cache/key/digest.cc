@@ -7,6 +7,7 @@
 
 #define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
 #include "cache/key/canonicalizer.h"
+#include "cache/key/drift.h"
 #include "cache/key/seeded_sha256.h"
 #include "cache/key/tag_fields.h"
 #include "cache/wire/wire.h"
@@ -48,7 +49,9 @@ std::string Prefix(MadeOf made_of, const KeyScope& scope,
   AppendText(&prefix, scope.function);
   AppendText(&prefix, scope.method);
   AppendText(&prefix, scope.generation);
-  wire::AppendVarint(&prefix, masks.canonical().size());
+  // It precedes all paths, in the order of their bytes, too.
+  wire::AppendVarint(&prefix, masks.canonical().size() + (scope.drift ? 1 : 0));
+  if (scope.drift) AppendText(&prefix, kDriftScope);
   for (const std::string& mask : masks.canonical()) AppendText(&prefix, mask);
   return prefix;
 }
@@ -61,13 +64,14 @@ struct DigestScratch::Impl {
   std::string tag;   // of requests whose bytes are not kept
   SeededSha256::Scratch sha256;
 
-  // After a request of this size: gives back what is too much to keep.
-  // `caller_tag`, which may be in it, stays.
-  void Shrink(size_t size, absl::string_view* caller_tag) {
+  // After a request of this size: gives back what is too much to keep. The
+  // tag, which may be in it, stays; its drift does not.
+  void Shrink(size_t size, Digest* digest) {
     constexpr size_t kKeptBytes = Canonicalizer::kKeptBytes;
     if (size <= kKeptBytes / 2) return;
-    tag.assign(caller_tag->data(), caller_tag->size());
-    *caller_tag = tag;
+    tag.assign(digest->tag.data(), digest->tag.size());
+    digest->tag = tag;
+    digest->drifts = absl::string_view();
     canonicalizer.Shrink();
     if (part.capacity() > kKeptBytes) std::string().swap(part);
   }
@@ -80,6 +84,7 @@ struct Digester::Impl {
   Impl(const Seed& seed, const KeyScope& scope, MaskSet mask_set)
       : by_tag(scope.source == KeySource::kTag),
         with_sha256(scope.hash == KeyHash::kSha256),
+        drift(scope.drift),
         sha256(seed),
         content_prefix(
             Prefix(by_tag ? MadeOf::kContentForTag : MadeOf::kContent, scope,
@@ -99,19 +104,25 @@ struct Digester::Impl {
     return true;
   }
 
-  // `digest` says whether there is a canonical form, and the tag; `size` bytes
-  // were read for it.
-  Digest Finish(absl::string_view form, size_t size, Digest digest,
+  // `form` is of a request of `size` bytes, if it is `keyed`.
+  Digest Finish(const Canonicalizer::Form& form, size_t size, bool keyed,
                 DigestScratch::Impl* own) const {
-    digest.keyed = digest.keyed && Hash(form, own, &digest.key);
-    if (!digest.keyed) digest.tag = absl::string_view();
-    own->Shrink(size, &digest.tag);
+    Digest digest;
+    digest.keyed = keyed && Hash(form.bytes, own, &digest.key) &&
+                   (!drift || Hash(form.drifts, own, &digest.drift));
+    if (digest.keyed) {
+      digest.tag = form.tag;
+      digest.drifts = form.drifts;
+      digest.reencoded = form.reencoded;
+    }
+    own->Shrink(size, &digest);
     return digest;
   }
 
   alignas(64) unsigned char secret[kSecretSize];
   const bool by_tag;
   const bool with_sha256;
+  const bool drift;
   const SeededSha256 sha256;
   // Every canonical form begins with one of these: version and scope.
   const std::string content_prefix;
@@ -129,27 +140,26 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
   DigestScratch::Impl& own = *scratch->impl_;
   if (impl_->by_tag) {
     own.part.clear();
-    absl::string_view form;
-    Digest digest;
+    Canonicalizer::Form form;
     // If these fields cannot be read, the whole request cannot be read either.
-    digest.keyed = AppendTagFields(slices, &own.part) &&
-                   own.canonicalizer.Request(own.part, impl_->tag_prefix,
-                                             nullptr, &form, &digest.tag);
-    if (!digest.keyed || IsHexTag(digest.tag)) {
-      if (digest.keyed) {
+    const bool keyed =
+        AppendTagFields(slices, &own.part) &&
+        own.canonicalizer.Request(own.part, impl_->tag_prefix, nullptr,
+                                  /*drift=*/false, &form);
+    if (!keyed || IsHexTag(form.tag)) {
+      if (keyed) {
         std::copy(
-            digest.tag.begin(), digest.tag.end(),
+            form.tag.begin(), form.tag.end(),
             own.canonicalizer.data() + impl_->tag_prefix.size() - kHexTagSize);
       }
-      return impl_->Finish(form, own.part.size(), digest, &own);
+      return impl_->Finish(form, own.part.size(), keyed, &own);
     }
   }
   const absl::string_view request = own.canonicalizer.Join(slices);
-  absl::string_view form;
-  Digest digest;
-  digest.keyed = own.canonicalizer.Request(
-      request, impl_->content_prefix, impl_->masks.root(), &form, &digest.tag);
-  return impl_->Finish(form, request.size(), digest, &own);
+  Canonicalizer::Form form;
+  const bool keyed = own.canonicalizer.Request(
+      request, impl_->content_prefix, impl_->masks.root(), impl_->drift, &form);
+  return impl_->Finish(form, request.size(), keyed, &own);
 }
 
 }  // namespace fncache::cache::key

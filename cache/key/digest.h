@@ -44,6 +44,9 @@ struct KeyScope {
   std::string generation;
   KeySource source = KeySource::kContent;
   KeyHash hash = KeyHash::kXxh3;
+  // Drift (drift.h) is not of the key, but of the drift digest. Needs
+  // KeySource::kContent.
+  bool drift = false;
 };
 
 // Buffers reused from one digest to the next. One per thread. Their size is
@@ -65,6 +68,13 @@ struct Digest {
   // that are read. Such a request is forwarded unchanged and never cached.
   bool keyed = false;
   Key key;
+  // With KeyScope::drift: 16 bytes, equal if and only if all drift is equal, of
+  // two requests with the same key.
+  Key drift;
+  // All of it (TakeDrift), valid as the tag is; empty for a very large request.
+  absl::string_view drifts;
+  // It was parsed and encoded anew, which is slow.
+  bool reencoded = false;
   // The caller's meta.tag ("" if absent). Refers to the scratch or to the
   // request's bytes: valid until either goes or the scratch is used again.
   absl::string_view tag;
@@ -72,8 +82,8 @@ struct Digest {
 
 class Digester {
  public:
-  // Precondition: no masks with KeySource::kTag, which reads too little to
-  // leave something out of it.
+  // Precondition: neither masks nor drift with KeySource::kTag, which reads too
+  // little to leave something out of it.
   Digester(const Seed& seed, const KeyScope& scope, MaskSet masks);
   ~Digester();
 

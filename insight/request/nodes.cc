@@ -517,10 +517,10 @@ RequestNodes::~RequestNodes() = default;
 
 bool RequestNodes::Read(absl::Span<const absl::string_view> slices) {
   impl_->Shrink();
-  absl::string_view form, tag;
+  cache::key::Canonicalizer::Form form;
   return impl_->canonicalizer.Request(impl_->canonicalizer.Join(slices), "",
-                                      nullptr, &form, &tag) &&
-         impl_->ReadForm(wire::kRunFunctionRequestType, form);
+                                      nullptr, /*drift=*/false, &form) &&
+         impl_->ReadForm(wire::kRunFunctionRequestType, form.bytes);
 }
 
 bool RequestNodes::ReadResponse(absl::Span<const absl::string_view> slices) {

@@ -40,7 +40,8 @@ bool TakesFastPath(const std::string& bytes) {
   CanonicalWalk walk;
   absl::string_view tag;
   std::string out(CanonicalWalk::Capacity(bytes.size()), '\0');
-  return walk.Run(bytes, nullptr, wire::kMaxDepth, out.data(), &tag) != nullptr;
+  return walk.Run(bytes, nullptr, wire::kMaxDepth, nullptr, out.data(), &tag) !=
+         nullptr;
 }
 
 std::string Field(uint32_t number, absl::string_view bytes) {

@@ -6,19 +6,39 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/key/canonical_walk.h"
+#include "cache/key/drift_marks.h"
 #include "cache/key/reencode.h"
 #include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
+#include "tests/cache/key/drift_oracle.h"
 #include "tests/cache/key/unfold.h"
 
 namespace fncache::cache::key {
 
 namespace v1 = apiextensions::fn::proto::v1;
 
-KeyChecker::KeyChecker(const MaskSet& masks, KeySource source, KeyHash hash)
+namespace {
+
+// Marks as the texts that stand for them in messages.
+void ReplaceMarks(std::string* form) {
+  for (const char type : {'v', 'm', 't'}) {
+    const std::string text = MarkText(type);
+    std::string mark = text;
+    mark[0] = '\xff';
+    for (size_t at = 0; (at = form->find(mark, at)) != form->npos;) {
+      form->replace(at, text.size(), text);
+    }
+  }
+}
+
+}  // namespace
+
+KeyChecker::KeyChecker(const MaskSet& masks, KeySource source, KeyHash hash,
+                       bool drift)
     : masks_(masks),
       source_(source),
-      digester_(Seed{}, {"f", "m", "g", source, hash}, masks) {}
+      drift_(drift),
+      digester_(Seed{}, {"f", "m", "g", source, hash, drift}, masks) {}
 
 Digest KeyChecker::Compute(absl::string_view bytes) {
   return digester_.Compute({bytes}, &scratch_);
@@ -68,6 +88,7 @@ std::string KeyChecker::CheckSlices(absl::string_view bytes,
   const bool keyed = whole.keyed;
   const Key key = whole.key;
   const std::string tag(whole.tag);
+  const Key drift = whole.drift;
   const size_t first = bytes.size() / 3;
   const size_t second = first + (bytes.size() * 31 % 97) % (first + 1);
   std::vector<std::vector<char>> parts;
@@ -82,6 +103,7 @@ std::string KeyChecker::CheckSlices(absl::string_view bytes,
   if (digest.keyed != keyed) return "in slices keyed otherwise";
   if (keyed && digest.key != key) return "another key in slices";
   if (keyed && digest.tag != tag) return "another tag in slices";
+  if (keyed && digest.drift != drift) return "another drift in slices";
   return "";
 }
 
@@ -96,10 +118,13 @@ absl::optional<std::string> KeyChecker::Walk(absl::string_view bytes, int depth,
         std::make_unique<char[]>(CanonicalWalk::Capacity(bytes.size()));
     absl::string_view tag;
     CanonicalWalk walk(machine);
+    DriftMarks marks;
     const char* const end =
-        walk.Run(bytes, masks_.root(), depth, out.get(), &tag);
+        walk.Run(bytes, masks_.root(), depth, drift_ ? &marks : nullptr,
+                 out.get(), &tag);
     Result result;
     if (end == nullptr) return result;
+    if (drift_) marks.Collect(out.get(), end - out.get());
     result.form.emplace(out.get(), end - out.get());
     result.tag = std::string(tag);
     return result;
@@ -131,20 +156,30 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   if (!wrong.empty()) return wrong;
   if (!slow.has_value()) return "the slow path's form is not plain";
   if (form.has_value() && *form != *slow) return "fast and slow path differ";
+  const Key drift = Compute(bytes).drift;
   const Digest by_slow_path = Compute(plain);
-  if (by_slow_path.keyed && by_slow_path.key != key) {
+  if (by_slow_path.keyed &&
+      (by_slow_path.key != key || by_slow_path.drift != drift)) {
     return "another key by the slow path";
   }
   if (slow->size() >= 2000) return "";
   // The canonical form can be read, as the message without what is masked.
-  const absl::optional<std::string> unfolded = Unfold(masks_, *slow);
+  std::string read = *slow;
+  if (drift_) ReplaceMarks(&read);
+  const absl::optional<std::string> unfolded = Unfold(masks_, read);
   v1::RunFunctionRequest rest;
   if (!unfolded.has_value() || !ProtobufParses(*unfolded, &rest)) {
     return "the canonical form cannot be read";
   }
-  if (!SameRequest(masks_, judged.message, rest)) {
+  v1::RunFunctionRequest expected = judged.message;
+  if (drift_) {
+    ClearMasked(masks_, &expected);
+    TakeOutDrift(&expected);
+  }
+  if (!SameRequest(masks_, expected, rest)) {
     return "the canonical form is another message";
   }
+  if (drift_) return wrong;
   if (!Reencode(*unfolded, &plain)) return "what it says is not plain";
   if (Walk(plain, kMaxPlainDepth, &wrong) != slow) {
     return "the canonical form is not its own";
@@ -154,15 +189,30 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
 
 std::string KeyChecker::CheckPair(absl::string_view a, absl::string_view b,
                                   bool* equal) {
-  const Judged judged_a = Judge(a, source_);
-  const Judged judged_b = Judge(b, source_);
+  Judged judged_a = Judge(a, source_);
+  Judged judged_b = Judge(b, source_);
   if (!judged_a.keyed || !judged_b.keyed) return "";
   const Digest digest_a = Compute(a);
   const Digest digest_b = Compute(b);
   if (!digest_a.keyed || !digest_b.keyed) return "not keyed";
+  std::string drift_a;
+  std::string drift_b;
+  if (drift_) {
+    ClearMasked(masks_, &judged_a.message);
+    ClearMasked(masks_, &judged_b.message);
+    drift_a = TakeOutDrift(&judged_a.message);
+    drift_b = TakeOutDrift(&judged_b.message);
+  }
   const bool same = SameKey(masks_, judged_a, judged_b);
   if (equal != nullptr) *equal = same;
-  if (same == (digest_a.key == digest_b.key)) return "";
+  if (same == (digest_a.key == digest_b.key)) {
+    if (!same || (drift_a == drift_b) == (digest_a.drift == digest_b.drift)) {
+      return "";
+    }
+    return absl::StrCat(drift_a == drift_b ? "equal drift, two digests: "
+                                           : "two drifts, one digest: ",
+                        judged_a.message.ShortDebugString());
+  }
   return absl::StrCat(
       same ? "equal messages, two keys: " : "two messages, one key: ",
       judged_a.message.ShortDebugString(), " and ",

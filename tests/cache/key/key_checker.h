@@ -18,18 +18,19 @@ namespace fncache::cache::key {
 
 class KeyChecker {
  public:
-  // Precondition: no masks with KeySource::kTag.
+  // Precondition: neither masks nor drift with KeySource::kTag.
   explicit KeyChecker(const MaskSet& masks,
                       KeySource source = KeySource::kContent,
-                      KeyHash hash = KeyHash::kXxh3);
+                      KeyHash hash = KeyHash::kXxh3, bool drift = false);
 
   // A request is keyed if and only if the reference says so. It has the same
   // key by the slow path, in slices, and on machines with fewer instructions.
   // The tag is the message's. `*fast`, if given, is set to whether the request
   // is plain.
   std::string CheckOne(absl::string_view bytes, bool* fast = nullptr);
-  // Keys are equal if and only if the reference says so. `*equal`, if given,
-  // is set to that if both requests can be keyed.
+  // Keys are equal if and only if the reference says so, and so are the drift
+  // digests of equal keys. `*equal`, if given, is set to whether the keys are,
+  // if both requests can be keyed.
   std::string CheckPair(absl::string_view a, absl::string_view b,
                         bool* equal = nullptr);
 
@@ -53,6 +54,7 @@ class KeyChecker {
 
   const MaskSet masks_;
   const KeySource source_;
+  const bool drift_;
   const Digester digester_;
   DigestScratch scratch_;
 };
