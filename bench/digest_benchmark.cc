@@ -115,9 +115,10 @@ std::vector<EncoderShape> EncoderShapes() {
   return shapes;
 }
 
-key::Digester MakeDigester(const std::vector<std::string>& masks) {
+key::Digester MakeDigester(const std::vector<std::string>& masks, bool drift) {
   return key::Digester(key::Seed{},
-                       {"function", kRunFunctionV1, "function-1234567890ab"},
+                       {"function", kRunFunctionV1, "function-1234567890ab",
+                        key::KeySource::kContent, key::KeyHash::kXxh3, drift},
                        *key::MaskSet::Parse(masks));
 }
 
@@ -129,8 +130,8 @@ void Report(benchmark::State& state, size_t bytes) {
 // another encoding.
 void DigestOf(benchmark::State& state, const std::vector<std::string>& requests,
               const std::vector<std::string>& same,
-              const std::vector<std::string>& masks) {
-  const key::Digester digester = MakeDigester(masks);
+              const std::vector<std::string>& masks, bool drift = false) {
+  const key::Digester digester = MakeDigester(masks, drift);
   key::DigestScratch scratch;
   std::vector<key::Key> keys;
   for (const std::string& request : same) {
@@ -206,14 +207,18 @@ int main(int argc, char** argv) {
       const char* order;
       const std::vector<std::string>& requests;
       const std::vector<std::string>& masks;
-    } digests[] = {{"digest/", "/shuffled", shape.shuffled, no_masks},
-                   {"digest/", "/sorted", shape.sorted, no_masks},
-                   {"digest_masked/", "/shuffled", shape.shuffled, masks}};
+      bool drift;
+    } digests[] = {
+        {"digest/", "/shuffled", shape.shuffled, no_masks, false},
+        {"digest/", "/sorted", shape.sorted, no_masks, false},
+        {"digest_masked/", "/shuffled", shape.shuffled, masks, false},
+        {"digest_tuned/", "/shuffled", shape.shuffled, no_masks, true}};
     for (const auto& digest : digests) {
       benchmark::RegisterBenchmark(
           (digest.name + shape.name + digest.order).c_str(),
           [&shape, digest](benchmark::State& state) {
-            DigestOf(state, digest.requests, shape.sorted, digest.masks);
+            DigestOf(state, digest.requests, shape.sorted, digest.masks,
+                     digest.drift);
           });
     }
     benchmark::RegisterBenchmark(("parse_serialize_hash/" + shape.name).c_str(),

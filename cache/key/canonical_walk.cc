@@ -637,11 +637,10 @@ bool CanonicalWalk::ReplaceDrift(absl::string_view* object,
     return written ? written_end : nullptr;
   };
   const size_t size = object->size();
-  if (!marks_->Replace(*object, *readable_end, section_, depth, node,
-                       write_list, object)) {
+  if (!marks_->Replace(section_, depth, node, write_list, object,
+                       readable_end)) {
     return false;
   }
-  *readable_end = object->data() + object->size() + DriftMarks::kReadable;
   return object->size() <= size || Grow(object->size() - size);
 }
 

@@ -86,6 +86,30 @@ bool TakeEntry(const char** p, const char* end, Entry* entry) {
   return q == entry_end;
 }
 
+// False: the entry at `p` is of the usual form, with lengths of one byte, and
+// holds neither a Struct nor a list nor what may be drift. *next is where it
+// ends. Reads up to kWindow bytes.
+constexpr ptrdiff_t kWindow = 192;
+inline bool MayHaveDrift(const char* p, const char** next) {
+  const uint32_t head = absl::little_endian::Load32(p);
+  if (ABSL_PREDICT_FALSE((head & 0x80ff80ff) !=
+                         (kStructFields | uint32_t{kMapKey} << 16))) {
+    return true;
+  }
+  const uint32_t key_size = head >> 24;
+  *next = p + 2 + (head >> 8 & 0xff);
+  const char* const value = p + 4 + key_size;
+  // Tag and length of the value, tag of what is in it, and its length.
+  const uint32_t value_head = absl::little_endian::Load32(value);
+  const auto tag = static_cast<char>(value_head >> 16);
+  const bool odd = (value_head & 0x80ff) != kMapValue;
+  const bool is_time =
+      (tag == kStringValue) & (value[8] == '-') & (value[14] == 'T');
+  const bool is_version = key_size == kVersionKey.size();
+  return odd | is_time | is_version | (tag == kStructValue) |
+         (tag == kListValue);
+}
+
 // A random number of kNumberAt bits.
 uint64_t Nonce() {
   std::random_device device;
@@ -131,22 +155,25 @@ char* DriftMarks::Reserve(size_t size) {
   return free_;
 }
 
-bool DriftMarks::Replace(absl::string_view object, const char* readable_end,
-                         DriftSection section, int depth, const MaskNode* node,
-                         WriteList write_list, absl::string_view* replaced) {
+bool DriftMarks::Replace(DriftSection section, int depth, const MaskNode* node,
+                         WriteList write_list, absl::string_view* object,
+                         const char** readable_end) {
   edits_.clear();
-  Visit visit = {section, write_list, false};
-  const char* const begin = object.data();
-  const char* const end = begin + object.size();
+  const char* const begin = object->data();
+  const char* const end = begin + object->size();
+  Visit visit = {
+      section, write_list,
+      *readable_end - begin > kWindow ? *readable_end - kWindow : begin, false};
   const Change change = VisitObject(begin, end, depth, node, &visit);
   if (ABSL_PREDICT_FALSE(visit.refused)) return false;
-  const size_t size = object.size() + change;
+  if (edits_.empty()) return true;
+  const size_t size = object->size() + change;
   // CopyLoosely may write up to 63 bytes more.
   char* const copy = Reserve(size + std::max<size_t>(kReadable, 64));
   char* out = copy;
   const char* from = begin;
   for (const Edit& edit : edits_) {
-    CopyLoosely(from, edit.at - from, readable_end, out);
+    CopyLoosely(from, edit.at - from, *readable_end, out);
     out += edit.at - from;
     if (edit.is_mark) {
       *out = kNumberValue;
@@ -157,8 +184,9 @@ bool DriftMarks::Replace(absl::string_view object, const char* readable_end,
     }
     from = edit.at + edit.size;
   }
-  CopyLoosely(from, end - from, readable_end, out);
-  *replaced = absl::string_view(copy, size);
+  CopyLoosely(from, end - from, *readable_end, out);
+  *object = absl::string_view(copy, size);
+  *readable_end = copy + size + kReadable;
   return true;
 }
 
@@ -167,7 +195,12 @@ inline DriftMarks::Change DriftMarks::VisitEntries(
     const char* p, const char* end, Visit* visit,
     const VisitEntry& visit_value) {
   Change change = 0;
-  while (p != end && *p == kStructFields) {
+  while (p < end && *p == kStructFields) {
+    const char* next;
+    if (ABSL_PREDICT_TRUE(p < visit->safe_end) && !MayHaveDrift(p, &next)) {
+      p = next;
+      continue;
+    }
     Entry entry;
     if (ABSL_PREDICT_FALSE(!TakeEntry(&p, end, &entry))) {
       visit->refused = true;
@@ -178,10 +211,12 @@ inline DriftMarks::Change DriftMarks::VisitEntries(
     }
     const size_t first = edits_.size();
     // Its lengths come before what is in it.
-    edits_.resize(first + 2);
+    edits_.emplace_back();
+    edits_.emplace_back();
     const Change by = visit_value(entry.key, entry.value, entry.value_end);
     if (ABSL_PREDICT_TRUE(edits_.size() == first + 2)) {
-      edits_.resize(first);
+      edits_.pop_back();
+      edits_.pop_back();
       continue;
     }
     const Change around =

@@ -47,18 +47,15 @@ class DriftMarks {
   using WriteList = absl::FunctionRef<char*(
       absl::string_view contents, int depth, const MaskNode* node, char* out)>;
 
-  // How many bytes behind what Replace returns may be read.
-  static constexpr size_t kReadable = 256;
-
-  // An object, the contents of a Struct, with placeholders for its drift. It is
-  // valid until the next call. `readable_end` is the end of what may be read of
-  // `object`, `depth` how many messages may be
-  // nested in it, and `node` what is masked in it, if anything. Drift that is
-  // masked stays; the walk leaves it out. False: the object is not of a form
-  // that the walk takes.
-  bool Replace(absl::string_view object, const char* readable_end,
-               DriftSection section, int depth, const MaskNode* node,
-               WriteList write_list, absl::string_view* replaced);
+  // Replaces an object, the contents of a Struct that may be read up to
+  // *readable_end, by a copy with placeholders for its drift; if it has none,
+  // it stays. The copy is valid until the next call. `depth` is how many
+  // messages may be nested in the object, and `node` what is masked in it, if
+  // anything. Drift that is masked stays; the walk leaves it out. False: the
+  // object is not of a form that the walk takes.
+  bool Replace(DriftSection section, int depth, const MaskNode* node,
+               WriteList write_list, absl::string_view* object,
+               const char** readable_end);
 
   // Puts marks into the canonical form for the placeholders in it. Returns all
   // drift (AppendDrift), valid until Begin.
@@ -68,6 +65,9 @@ class DriftMarks {
   void Shrink();
 
  private:
+  // How many bytes behind a copy may be read.
+  static constexpr size_t kReadable = 256;
+
   // Some bytes of the object that others replace.
   struct Edit {
     const char* at;
@@ -82,6 +82,8 @@ class DriftMarks {
   struct Visit {
     DriftSection section;
     WriteList write_list;
+    // An entry that begins before it can be read without looking where it ends.
+    const char* safe_end;
     bool refused;
   };
 
@@ -102,8 +104,8 @@ class DriftMarks {
   template <typename Inner>
   Change VisitHolder(const char* p, const char* end, const Inner& inner,
                      Visit* visit);
-  // All entries of a Struct; `visit_value(key, value, value_end)` returns the
-  // change of the value.
+  // Entries of a Struct, all that drift may be in; `visit_value(key, value,
+  // value_end)` returns the change of the value.
   template <typename VisitEntry>
   Change VisitEntries(const char* p, const char* end, Visit* visit,
                       const VisitEntry& visit_value);
