@@ -57,6 +57,15 @@ struct Key {
     }
     return out;
   }
+  // The key with these 16 bytes.
+  static Key FromBytes(absl::string_view bytes) {
+    Key key;
+    for (size_t i = 0; i < 8; ++i) {
+      key.high = key.high << 8 | static_cast<uint8_t>(bytes[i]);
+      key.low = key.low << 8 | static_cast<uint8_t>(bytes[8 + i]);
+    }
+    return key;
+  }
   std::string Hex() const { return absl::BytesToHexString(Bytes()); }
 };
 

@@ -62,6 +62,7 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
   size_t size = sizeof(Entry) + body_size;
   if (ttl_kind == kTtlApart) size += kApartTtlBytes;
   if (has_retention) size += sizeof(retention);
+  if (info.drift.has_value()) size += sizeof(key::Key);
   if (!meta_rest.empty()) size += sizeof(uint32_t) + meta_rest.size();
   void* memory = std::malloc(size);
   if (memory == nullptr) return nullptr;
@@ -97,6 +98,11 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
     std::memcpy(to, &retention, sizeof(retention));
     to += sizeof(retention);
   }
+  entry->has_drift_ = info.drift.has_value();
+  if (info.drift.has_value()) {
+    std::memcpy(to, &*info.drift, sizeof(key::Key));
+    to += sizeof(key::Key);
+  }
   entry->has_meta_rest_ = !meta_rest.empty();
   if (!meta_rest.empty()) {
     const uint32_t rest_size = static_cast<uint32_t>(meta_rest.size());
@@ -124,6 +130,7 @@ EntryInfo Entry::info() const {
   }
   info.cost = absl::Microseconds(static_cast<int64_t>(cost_));
   info.secrets = secrets_;
+  info.drift = drift();
   return info;
 }
 
@@ -137,9 +144,16 @@ Entry::ApartTtl Entry::apart_ttl() const {
 
 int64_t Entry::retention() const {
   int64_t retention;
-  const size_t before = apart_bytes() - sizeof(retention);
+  const size_t before = times_bytes() - sizeof(retention);
   std::memcpy(&retention, bytes() + body_size_ + before, sizeof(retention));
   return retention;
+}
+
+absl::optional<key::Key> Entry::drift() const {
+  if (!has_drift_) return absl::nullopt;
+  key::Key drift;
+  std::memcpy(&drift, bytes() + body_size_ + times_bytes(), sizeof(drift));
+  return drift;
 }
 
 absl::string_view Entry::meta_rest() const {

@@ -53,6 +53,8 @@ struct EntryInfo {
   absl::Duration cost;
   // The response holds connection details.
   bool secrets = false;
+  // With tuning: the drift digest of the request that it answered.
+  absl::optional<key::Key> drift;
 
   absl::Time deadline() const { return arrived + lifetime; }
   absl::Time kept_until() const {
@@ -145,6 +147,8 @@ class Entry {
     return (refs_.load(std::memory_order_relaxed) & kReads) / kOneRead;
   }
 
+  // Of the request that it answered; absent without tuning.
+  absl::optional<key::Key> drift() const;
   absl::string_view meta_rest() const;
   absl::string_view body() const { return {bytes(), body_size_}; }
   // How many bytes of memory this entry occupies: header, bytes, and the
@@ -207,10 +211,14 @@ class Entry {
   ApartTtl apart_ttl() const;
   // Nanoseconds. Precondition: has_retention_.
   int64_t retention() const;
-  // How many bytes lie between the body and the meta rest.
-  size_t apart_bytes() const {
+  // How many bytes lie between the body and a drift digest.
+  size_t times_bytes() const {
     return (ttl_kind_ == kTtlApart ? kApartTtlBytes : 0) +
            (has_retention_ ? sizeof(int64_t) : 0);
+  }
+  // How many bytes lie between the body and the meta rest.
+  size_t apart_bytes() const {
+    return times_bytes() + (has_drift_ ? sizeof(key::Key) : 0);
   }
 
   // The highest bits of `refs_`.
@@ -235,6 +243,8 @@ class Entry {
   // If it is kept beyond its lifetime, for how long follows the body and a TTL
   // that is kept apart.
   uint32_t has_retention_ : 1;
+  // With tuning, a drift digest follows that.
+  uint32_t has_drift_ : 1;
   int64_t started_;   // Unix nanoseconds
   int64_t arrived_;   // Unix nanoseconds
   int64_t lifetime_;  // nanoseconds

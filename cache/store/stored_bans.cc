@@ -50,15 +50,6 @@ bool GetTimes(const Stored& stored, BanTimes* times) {
   return !times->empty();
 }
 
-key::Key KeyOf(const std::string& bytes) {
-  key::Key key;
-  for (size_t i = 0; i < 8; ++i) {
-    key.high = key.high << 8 | static_cast<uint8_t>(bytes[i]);
-    key.low = key.low << 8 | static_cast<uint8_t>(bytes[8 + i]);
-  }
-  return key;
-}
-
 }  // namespace
 
 bool BanTimes::Add(const BanTimes& other) {
@@ -147,7 +138,7 @@ absl::StatusOr<StoredBans> DecodeBans(absl::string_view bytes) {
         !GetTimes(ban, &of_key.times)) {
       return Damage("a key");
     }
-    StoredKeyBan& there = bans.keys[KeyOf(ban.key())];
+    StoredKeyBan& there = bans.keys[key::Key::FromBytes(ban.key())];
     there.times.Add(of_key.times);
     there.until = std::max(there.until, ban.until());
   }

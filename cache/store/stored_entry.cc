@@ -29,6 +29,9 @@ constexpr uint64_t kMaxRatio = 255;
 // Bodies smaller than this hardly ever compress.
 constexpr size_t kMinCompressed = 128;
 
+// A drift digest's bytes, big-endian (key::Key::Bytes).
+constexpr size_t kDriftSize = 16;
+
 constexpr int64_t kMaxTtlSeconds = 315'576'000'000;
 
 template <typename Int>
@@ -70,6 +73,9 @@ bool IsPossible(const storage::StoredEntryHeader& header, char version,
        header.body_size() > kMaxRatio * stored_body)) {
     return false;
   }
+  if (!header.drift().empty() && header.drift().size() != kDriftSize) {
+    return false;
+  }
   if (!header.has_ttl()) return true;
   const int64_t seconds = header.ttl().seconds();
   const int32_t nanos = header.ttl().nanos();
@@ -91,6 +97,9 @@ EntryInfo ToInfo(const storage::StoredEntryHeader& header,
   }
   info.cost = absl::Nanoseconds(header.cost());
   info.secrets = header.secrets();
+  if (!header.drift().empty()) {
+    info.drift = key::Key::FromBytes(header.drift());
+  }
   return info;
 }
 
@@ -144,6 +153,7 @@ std::string EncodeStored(const key::Key& key, absl::string_view function,
   }
   header.set_cost(absl::ToInt64Nanoseconds(info.cost));
   header.set_secrets(info.secrets);
+  if (info.drift.has_value()) header.set_drift(info.drift->Bytes());
 
   const std::string block = Compressed(entry.body());
   if (!block.empty()) {

@@ -69,6 +69,7 @@ void CheckStored(absl::string_view bytes) {
   Check(a.started == b.started && a.arrived == b.arrived);
   Check(a.lifetime == b.lifetime && a.lifetime > absl::ZeroDuration());
   Check(a.ttl == b.ttl && a.cost == b.cost && a.secrets == b.secrets);
+  Check(a.drift == b.drift);
   Check(stored.entry->body() == second.entry->body());
   Check(stored.entry->meta_rest() == second.entry->meta_rest());
   // Another key's it is not.

@@ -121,6 +121,37 @@ TEST(EntryTest, WhatIsKeptBeyondItsLifetimeSaysForHowLong) {
   }
 }
 
+TEST(EntryTest, ADriftDigestComesBackWhateverElseIsApart) {
+  for (const absl::Duration retention :
+       {absl::ZeroDuration(), absl::Seconds(100)}) {
+    for (const absl::optional<absl::Duration> ttl :
+         {absl::optional<absl::Duration>(),
+          absl::make_optional(absl::Seconds(9))}) {
+      for (const absl::string_view rest : {"", "rest"}) {
+        EntryInfo info = SomeInfo();
+        info.retention = retention;
+        info.ttl = ttl;
+        EXPECT_FALSE(Make(info, rest, {"body"})->drift().has_value());
+        info.drift = key::Key{1, 2};
+        const EntryRef entry = Make(info, rest, {"body"});
+        EXPECT_EQ(entry->drift(), (key::Key{1, 2}));
+        EXPECT_EQ(entry->info().drift, (key::Key{1, 2}));
+        EXPECT_EQ(entry->info().ttl, ttl);
+        EXPECT_EQ(entry->kept_until(), info.kept_until());
+        EXPECT_EQ(entry->body(), "body");
+        EXPECT_EQ(entry->meta_rest(), rest);
+      }
+    }
+  }
+}
+
+TEST(EntryTest, ADriftDigestTakesSixteenBytesAndNothingWithoutTuning) {
+  EntryInfo info = SomeInfo();
+  const size_t charge = Make(info, "", {std::string(24, 'b')})->charge();
+  info.drift = key::Key{1, 2};
+  EXPECT_EQ(Make(info, "", {std::string(24, 'b')})->charge(), charge + 16);
+}
+
 TEST(EntryTest, AnEntryWithoutRetentionPaysNothingForIt) {
   EntryInfo info = SomeInfo();
   const size_t charge = Make(info, "", {std::string(24, 'b')})->charge();

@@ -139,6 +139,7 @@ TEST_P(StoreConformance, WhatWasStoredComesBackWhole) {
   info.ttl = absl::Seconds(61) + absl::Nanoseconds(999);
   info.cost = absl::Milliseconds(1234);
   info.secrets = true;
+  info.drift = key::Key{5, 6};
   const std::string body("a\0b\xff", 4);
   ASSERT_EQ(store_->Put(KeyOf(1), Entry::Create(info, "rest", {body}), now()),
             PutResult::kStored);
@@ -154,6 +155,7 @@ TEST_P(StoreConformance, WhatWasStoredComesBackWhole) {
   EXPECT_EQ(back.ttl, info.ttl);
   EXPECT_EQ(back.cost, info.cost);
   EXPECT_TRUE(back.secrets);
+  EXPECT_EQ(back.drift, info.drift);
 }
 
 TEST_P(StoreConformance, AnAbsentTtlStaysAbsentAndAnEmptyBodyEmpty) {

@@ -123,6 +123,21 @@ TEST(StoredEntryTest, ARetentionBeyondTheLifetimeComesBack) {
   }
 }
 
+TEST(StoredEntryTest, ADriftDigestComesBackAndHasSixteenBytes) {
+  EntryInfo info = SomeEntry()->info();
+  EXPECT_TRUE(HeaderOf(SomeBytes()).drift().empty());
+  info.drift = key::Key{0x0123456789abcdef, 3};
+  const EntryRef entry = Entry::Create(info, "rest", {"body"});
+  const std::string bytes = EncodeStored(kKey, "function-a", "rev-1", *entry);
+  EXPECT_EQ(DecodeStored(kKey, bytes, Scopes).entry->info().drift, info.drift);
+  storage::StoredEntryHeader header = HeaderOf(bytes);
+  for (const size_t size : {1, 15, 17}) {
+    header.set_drift(std::string(size, 'x'));
+    EXPECT_EQ(Decode(Seal(header.SerializeAsString(), "", "")),
+              StoredMiss::kHeader);
+  }
+}
+
 TEST(StoredEntryTest, NamesNeedNotBeUtf8) {
   const std::string odd = "\xff\xfe";
   const std::string bytes = EncodeStored(kKey, odd, odd, *SomeEntry());
