@@ -11,8 +11,8 @@ namespace {
 
 cache::key::KeyScope Scope(const settings::FunctionOptions& options,
                            const char* path) {
-  return {options.name, path, options.generation, options.key,
-          options.key_hash};
+  return {options.name,     path,           options.generation, options.key,
+          options.key_hash, options.tunes()};
 }
 
 }  // namespace

@@ -162,6 +162,15 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
                      "for function \"",
                      options.name, "\""));
   }
+  if (options.key == cache::key::KeySource::kTag && options.tune) {
+    const SettingValue& key = values.at("key");
+    return SettingError(
+        values.at("tune"),
+        absl::StrCat("contradicts ", key.key, ": tag (", key.where,
+                     "), which does not read what drifts; accepted: one of the "
+                     "two, for function \"",
+                     options.name, "\""));
+  }
   if (outlives && options.generation.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "generation: is needed with cache.dir, for function \"", options.name,
@@ -252,6 +261,12 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
     for (const std::string& warning : function->masks.warnings()) {
       std::string line = absl::StrCat("mask: ", warning);
       if (warned.insert(line).second) options.warnings.push_back(line);
+    }
+    if (function->tune && !function->tunes()) {
+      options.warnings.push_back(absl::StrCat(
+          "tune: on has no effect with mode: ",
+          function->policy.mode == cache::Mode::kOff ? "off" : "shadow",
+          ", for function \"", function->name, "\""));
     }
     options.daemon.functions.push_back(*std::move(function));
   }

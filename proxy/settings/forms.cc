@@ -56,6 +56,12 @@ Texts ExplainMasks(const Texts& texts) {
   return masks.ok() ? masks->canonical() : Texts();
 }
 
+// Digits and a point only: no nan, hexadecimal or exponent.
+bool ReadFraction(absl::string_view text, double* fraction) {
+  return absl::c_all_of(text, IsDigitOrPoint) &&
+         absl::SimpleAtod(text, fraction) && *fraction >= 0;
+}
+
 }  // namespace
 
 absl::Status NotAccepted() { return absl::InvalidArgumentError(""); }
@@ -205,11 +211,20 @@ Form<int> Number(int least, absl::optional<int> most) {
 Form<double> Fraction() {
   return {"FRACTION", "a fraction from 0 to below 1",
           [](const Texts& texts, double* out) {
-            // Digits and a point only: no nan, hexadecimal or exponent.
             double parsed = 0;
-            if (!absl::c_all_of(texts[0], IsDigitOrPoint) ||
-                !absl::SimpleAtod(texts[0], &parsed) ||
-                !(parsed >= 0 && parsed < 1)) {
+            if (!ReadFraction(texts[0], &parsed) || parsed >= 1) {
+              return NotAccepted();
+            }
+            *out = parsed;
+            return absl::OkStatus();
+          }};
+}
+
+Form<double> WholeFraction() {
+  return {"FRACTION", "a fraction from 0 to 1",
+          [](const Texts& texts, double* out) {
+            double parsed = 0;
+            if (!ReadFraction(texts[0], &parsed) || parsed > 1) {
               return NotAccepted();
             }
             *out = parsed;

@@ -103,6 +103,8 @@ Form<int> Number(int least, absl::optional<int> most = absl::nullopt);
 Form<double> Fraction();
 // Over 0, to 1.
 Form<double> Sample();
+// From 0 to 1: digits and a point.
+Form<double> WholeFraction();
 
 Form<absl::Duration> DurationFromZero(
     absl::string_view such_as = "90s, 1h30m or 100ms");

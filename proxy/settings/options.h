@@ -50,6 +50,14 @@ struct FunctionOptions {
   // True: requests without an observed composite are treated like all others.
   // False: they are bypasses.
   bool cache_operations = false;
+  // True: entries answer across drift once the function has shown that it does
+  // not read it. Not with KeySource::kTag.
+  bool tune = false;
+  // What each run for a caller adds to the question budget. [0, 1]
+  double tune_share = 0.1;
+
+  // Tuning works: not where nothing is served from the cache.
+  bool tunes() const { return tune && policy.mode == cache::Mode::kOn; }
 };
 
 struct DaemonOptions {

@@ -413,6 +413,14 @@ std::vector<Row> PolicyRows() {
           "Requests without an observed composite, which come from Operations. "
           "bypass: each is forwarded, because it acts. cache: they are treated "
           "like all others."),
+      Row("tune", OneOf<bool>("HOW", {{"off", false}, {"on", true}}),
+          &Function::tune, "off", kLive,
+          "on: an entry also answers requests that differ in drift only "
+          "(versions and times of observed objects), once the function has "
+          "shown that its answer is the same. Not with key: tag."),
+      Row("tune_share", WholeFraction(), &Function::tune_share, "0.1", kLive,
+          "Questions that may be asked of the function for each of its runs; "
+          "0 = none, and nothing is proven."),
   };
 }
 

@@ -35,6 +35,11 @@ constexpr NotTaken kNotTaken[] = {
     {"bypass_metadata", "a trace has no metadata"},
     {"operations",
      "operations are played as the daemon of the trace treated them"},
+    {"tune",
+     "a trace does not tell what the function would have answered to the "
+     "questions of a proof",
+     "entries answer across drift only where they did in the trace"},
+    {"tune_share", "a trace has no questions"},
     {"max_released", "calls are not played as waiting for each other's places"},
     {"stale_if_error",
      "a trace does not tell when the function would have failed had it been "
