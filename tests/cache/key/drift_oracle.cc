@@ -156,16 +156,20 @@ std::string MarkText(char type) {
   return {'D', number, 0, 0, 0, 0, 0};
 }
 
+std::string ValueBytes(const pb::Value& value) {
+  std::string bytes;
+  pb::io::StringOutputStream stream(&bytes);
+  pb::io::CodedOutputStream out(&stream);
+  out.SetSerializationDeterministic(true);
+  value.SerializeToCodedStream(&out);
+  out.Trim();
+  return bytes;
+}
+
 std::string TakeOutDrift(v1::RunFunctionRequest* request) {
   std::string all;
   for (const FoundDrift& drift : FindDrift(request)) {
-    std::string value;
-    {
-      pb::io::StringOutputStream stream(&value);
-      pb::io::CodedOutputStream out(&stream);
-      out.SetSerializationDeterministic(true);
-      drift.value->SerializeToCodedStream(&out);
-    }
+    const std::string value = ValueBytes(*drift.value);
     absl::StrAppend(&all, drift.path, "\n", value.size(), "\n", value);
     drift.value->set_string_value(MarkText(drift.type));
   }

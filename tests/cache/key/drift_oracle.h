@@ -37,6 +37,9 @@ std::string MarkText(char type);
 std::string TakeOutDrift(
     apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
+// One encoding for equal values.
+std::string ValueBytes(const google::protobuf::Value& value);
+
 // By a regular expression, and the days of a calendar.
 bool IsTimeByExpression(absl::string_view text);
 

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cache/key/drift_kinds.h"
+
+#include <algorithm>
+#include <deque>
+#include <random>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "cache/key/plain_wire.h"
+#include "xxhash.h"
+
+namespace fncache::cache::key {
+namespace {
+
+uint64_t Seed() {
+  static const uint64_t seed = [] {
+    std::random_device device;
+    return uint64_t{device()} << 32 | device();
+  }();
+  return seed;
+}
+
+uint64_t Hash(absl::string_view bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
+// Calls `act` for each text that is a time in the canonical form of a list. In
+// that form the entries of a Struct or list precede those of the inner ones,
+// level by level (docs/key-format.md). Stops where the form is another one, as
+// it is with a mask that leads into the list.
+void ForEachTime(absl::string_view form,
+                 absl::FunctionRef<void(absl::string_view)> act) {
+  struct Holder {
+    size_t size;
+    bool is_list;
+  };
+  std::deque<Holder> holders = {{form.size(), true}};
+  const char* p = form.data();
+  const char* const end = p + form.size();
+  for (; !holders.empty(); holders.pop_front()) {
+    size_t left = holders.front().size;
+    // An element of a list is a Value, and an entry of a Struct has a key and a
+    // Value. What else there may be are unknown fields, which come last.
+    while (left > 0 && p != end && *p == kStructFields) {
+      const char* const start = p++;
+      uint32_t size;
+      size_t inner = 0;
+      // The lengths count what follows later, too, so they may exceed `end`.
+      const auto read_length = [&] {
+        uint64_t value;
+        if (!ReadPlainVarint(&p, end, 5, &value)) return false;
+        size = static_cast<uint32_t>(value);
+        return true;
+      };
+      if (!read_length()) return;
+      if (!holders.front().is_list) {
+        if (p == end || *p++ != kMapKey || !read_length() ||
+            size > static_cast<size_t>(end - p)) {
+          return;
+        }
+        p += size;
+        if (p == end || *p++ != kMapValue || !read_length()) return;
+      }
+      const size_t value_size = size;
+      const char* const value = p;
+      if (value_size > 0) {
+        if (p == end) return;
+        const char tag = *p++;
+        if (tag == kStructValue || tag == kListValue) {
+          if (!read_length()) return;
+          inner = size;
+          if (inner > 0) holders.push_back({inner, tag == kListValue});
+        } else if (tag == kStringValue) {
+          if (!read_length() || size > static_cast<size_t>(end - p)) return;
+          const absl::string_view text(p, size);
+          if (IsTime(text)) act(text);
+        }
+        // With what follows in the Value, the inner one aside.
+        if (value_size < inner ||
+            value_size - inner > static_cast<size_t>(end - value)) {
+          return;
+        }
+        p = value + (value_size - inner);
+      }
+      const size_t taken = (p - start) + inner;
+      if (taken > left) return;
+      left -= taken;
+    }
+    if (left > static_cast<size_t>(end - p)) return;
+    p += left;  // unknown fields
+  }
+}
+
+// Adds a value to its kind. `name` is of the kind, `index` gets where it is.
+void Add(uint64_t name, uint64_t value, bool is_time, DriftKinds* kinds,
+         size_t* index) {
+  for (size_t i = 0; i < kinds->size(); ++i) {
+    DriftKind& known = (*kinds)[i];
+    if (known.kind != name || known.is_time != is_time) continue;
+    const uint64_t both[] = {known.value, value};
+    known.value = XXH3_64bits(both, sizeof both);
+    *index = i;
+    return;
+  }
+  *index = kinds->size();
+  if (kinds->size() <= kMostKinds) kinds->push_back({name, value, is_time});
+}
+
+uint64_t NameOf(const Drift& drift) {
+  return Hash(drift.key, Seed() + (static_cast<uint64_t>(drift.section) << 8 |
+                                   static_cast<uint64_t>(drift.type)));
+}
+
+// Adds the kinds of one drift. managedFields have two: the times, and the rest.
+// *first and *second get where they are.
+void AddDrift(const Drift& drift, DriftKinds* kinds, size_t* first,
+              size_t* second) {
+  const uint64_t name = NameOf(drift);
+  if (drift.type != DriftType::kManagedFields) {
+    Add(name, Hash(drift.value, Seed()), drift.type == DriftType::kTime, kinds,
+        first);
+    *second = *first;
+    return;
+  }
+  uint64_t times = 0;
+  uint64_t rest = 0;
+  const char* from = drift.value.data();
+  ForEachTime(drift.value, [&](absl::string_view time) {
+    times = Hash(time, times + 1);
+    rest = Hash({from, static_cast<size_t>(time.data() - from)}, rest);
+    from = time.data() + time.size();
+  });
+  const char* const end = drift.value.data() + drift.value.size();
+  rest = Hash({from, static_cast<size_t>(end - from)}, rest);
+  Add(name, rest, /*is_time=*/false, kinds, first);
+  // Also without times: requests of equal key have the same kinds.
+  Add(name, times, /*is_time=*/true, kinds, second);
+}
+
+}  // namespace
+
+DriftKinds KindsOf(absl::string_view drifts) {
+  DriftKinds kinds;
+  Drift drift;
+  size_t first;
+  size_t second;
+  while (kinds.size() <= kMostKinds && TakeDrift(&drifts, &drift)) {
+    AddDrift(drift, &kinds, &first, &second);
+  }
+  return kinds;
+}
+
+std::string KindName(absl::string_view drifts, size_t index) {
+  DriftKinds kinds;
+  Drift drift;
+  size_t first;
+  size_t second;
+  while (TakeDrift(&drifts, &drift)) {
+    AddDrift(drift, &kinds, &first, &second);
+    if (first != index && second != index) continue;
+    const char* const object =
+        drift.section == DriftSection::kComposite  ? "composite "
+        : drift.section == DriftSection::kRequired ? "required "
+                                                   : "";
+    const bool in_metadata = drift.section == DriftSection::kComposite ||
+                             drift.type != DriftType::kTime;
+    const bool times_of_managed =
+        drift.type == DriftType::kManagedFields && index == second;
+    return absl::StrCat(object, in_metadata ? "metadata " : "status ",
+                        drift.key, times_of_managed ? " times" : "");
+  }
+  return "";
+}
+
+}  // namespace fncache::cache::key
