@@ -39,6 +39,8 @@ enum class Reason {
   kNotStored,
   kUnknown,  // none was found; that is all that is known
   kChanged,
+  // With tuning, an entry with its key was found whose request had other drift.
+  kDrift,
   // Its caller wants a new answer, which other callers may get, or not.
   kNoCache,
   kNoStore,
@@ -51,7 +53,7 @@ enum class Reason {
   kShadow,      // it was looked up only to compare: mode shadow
   kMethod,      // it calls another method than RunFunction
 };
-inline constexpr size_t kMissReasons = 8;    // from kNew
+inline constexpr size_t kMissReasons = 9;    // from kNew
 inline constexpr size_t kBypassReasons = 7;  // from kAuthorization
 
 // The outcome of a call that goes to the function for this reason. A miss

@@ -67,6 +67,8 @@ proto::Reason ProtoReason(Reason reason) {
       return proto::REASON_UNKNOWN;
     case Reason::kChanged:
       return proto::REASON_CHANGED;
+    case Reason::kDrift:
+      return proto::REASON_DRIFT;
     default:
       break;
   }
@@ -76,7 +78,8 @@ proto::Reason ProtoReason(Reason reason) {
 Reason ReadReason(proto::Reason reason) {
   for (const Reason one :
        {Reason::kNew, Reason::kExpired, Reason::kEvicted, Reason::kPurged,
-        Reason::kGeneration, Reason::kNotStored, Reason::kChanged}) {
+        Reason::kGeneration, Reason::kNotStored, Reason::kChanged,
+        Reason::kDrift}) {
     if (ProtoReason(one) == reason) return one;
   }
   return reason == proto::REASON_UNSPECIFIED ? Reason::kNone : Reason::kUnknown;

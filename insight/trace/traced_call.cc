@@ -43,6 +43,8 @@ const char* ReasonName(Reason reason) {
       return "unknown";
     case Reason::kChanged:
       return "changed";
+    case Reason::kDrift:
+      return "drift";
     default:
       break;
   }

@@ -13,9 +13,9 @@ namespace fncache::proxy::serving {
 // more, so a later report about it is ignored.
 class Flight {
  public:
-  Flight(const cache::key::Key& key, bool stale) : key(key), stale(stale) {}
+  Flight(const FlightKey& key, bool stale) : key(key), stale(stale) {}
 
-  const cache::key::Key key;
+  const FlightKey key;
   const bool stale;  // its first caller is
   bool closed = false;
   FlightCallerPtr leader;  // null once it has left
@@ -114,8 +114,7 @@ struct FlightTable::Shard {
     return true;
   }
   // Misses of the key are not collapsed for `how_long` from `now`.
-  void Uncollapse(const cache::key::Key& key, absl::Time now,
-                  absl::Duration how_long)
+  void Uncollapse(const FlightKey& key, absl::Time now, absl::Duration how_long)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     Purge(now);
     uncollapsed[key] = now + how_long;
@@ -123,17 +122,15 @@ struct FlightTable::Shard {
   }
 
   mutable Mutex mutex;
-  absl::flat_hash_map<cache::key::Key, std::shared_ptr<Flight>> flights
+  absl::flat_hash_map<FlightKey, std::shared_ptr<Flight>> flights
       ABSL_GUARDED_BY(mutex);
   // Flights that no caller can join any more.
   absl::flat_hash_map<const Flight*, std::shared_ptr<Flight>> detached
       ABSL_GUARDED_BY(mutex);
   // Keys that are not collapsed, with the end of that time; `until` has them in
   // order of time.
-  absl::flat_hash_map<cache::key::Key, absl::Time> uncollapsed
-      ABSL_GUARDED_BY(mutex);
-  std::deque<std::pair<absl::Time, cache::key::Key>> until
-      ABSL_GUARDED_BY(mutex);
+  absl::flat_hash_map<FlightKey, absl::Time> uncollapsed ABSL_GUARDED_BY(mutex);
+  std::deque<std::pair<absl::Time, FlightKey>> until ABSL_GUARDED_BY(mutex);
 };
 
 // Collects actions that must wait until no mutex is locked. Until then it also
@@ -198,8 +195,9 @@ FlightTable::FlightTable(const Options& options,
 
 FlightTable::~FlightTable() = default;
 
-FlightTable::Shard& FlightTable::ShardOf(const cache::key::Key& key) const {
-  return *shards_[key.high % kShards];
+FlightTable::Shard& FlightTable::ShardOf(const FlightKey& key) const {
+  // All flights of a key are in one, so that Detach finds them.
+  return *shards_[key.key.high % kShards];
 }
 
 Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
@@ -452,12 +450,16 @@ void FlightTable::EndAbandoned(const std::shared_ptr<Flight>& flight,
 size_t FlightTable::Detach(const cache::key::Key& key) {
   Shard& shard = ShardOf(key);
   MutexLock lock(&shard.mutex);
-  const auto it = shard.flights.find(key);
-  if (it == shard.flights.end()) return 0;
-  const Flight* const flight = it->second.get();
-  shard.detached.emplace(flight, std::move(it->second));
-  shard.flights.erase(it);
-  return 1;
+  size_t count = 0;
+  for (auto it = shard.flights.begin(); it != shard.flights.end();) {
+    const auto next = it++;
+    if (!(next->first.key == key)) continue;
+    const Flight* const flight = next->second.get();
+    shard.detached.emplace(flight, std::move(next->second));
+    shard.flights.erase(next);
+    ++count;
+  }
+  return count;
 }
 
 size_t FlightTable::DetachAll() {

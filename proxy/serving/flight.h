@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Flights: they decide which of the callers that missed one key calls the
-// function, and which wait for that answer; DESIGN's "Flights".
+// function, and which wait for that answer; DESIGN's "Flights". With tuning,
+// they are for one key and one drift.
 //
 // A FlightTable keeps one function's flights and its released callers. A
 // released caller waited for an answer that is not shared, and now calls
@@ -34,6 +35,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -71,20 +73,38 @@ struct FlightSignal {
   int code = 0;
 };
 
+// Callers join a flight if their requests are equal: the key is, and the drift.
+struct FlightKey {
+  FlightKey(const cache::key::Key& key,  // NOLINT(google-explicit-constructor)
+            const cache::key::Key& drift = {})
+      : key(key), drift(drift) {}
+
+  cache::key::Key key;
+  cache::key::Key drift;  // the drift digest; zero without tuning
+
+  friend bool operator==(const FlightKey& a, const FlightKey& b) {
+    return a.key == b.key && a.drift == b.drift;
+  }
+  template <typename H>
+  friend H AbslHashValue(H state, const FlightKey& key) {
+    return H::combine(std::move(state), key.key, key.drift);
+  }
+};
+
 // One caller, as the table knows it. Derive from it to receive signals.
 class FlightCaller {
  public:
   // `deadline` (infinite: none) only serves to choose the next leader; the
   // caller enforces it. `stale`: the caller missed because it found an entry
   // past its time. `has_old`: it answers from that if the function fails.
-  FlightCaller(const cache::key::Key& key, absl::Time deadline,
-               bool stale = false, bool has_old = false)
+  FlightCaller(const FlightKey& key, absl::Time deadline, bool stale = false,
+               bool has_old = false)
       : key_(key), deadline_(deadline), has_old_(has_old), stale_(stale) {}
   virtual ~FlightCaller() = default;
   FlightCaller(const FlightCaller&) = delete;
   FlightCaller& operator=(const FlightCaller&) = delete;
 
-  const cache::key::Key& key() const { return key_; }
+  const FlightKey& key() const { return key_; }
 
   // After Enter: this caller is stale, or the caller that opened its flight
   // was. A look-up removes an expired entry, so the next callers would not know
@@ -102,7 +122,7 @@ class FlightCaller {
   // The caller's state at the gate. Guarded by the gate's mutex.
   enum class GateState { kNone, kQueued, kRunning };
 
-  const cache::key::Key key_;
+  const FlightKey key_;
   const absl::Time deadline_;
   const bool has_old_;
   bool stale_;           // set by Enter
@@ -229,9 +249,10 @@ class FlightTable {
   // number of times. True if the caller waited for another caller's flight.
   bool Leave(FlightCaller* caller);
 
-  // Closes the open flight of a key, or every open flight, to new callers: a
-  // later caller opens another one. Callers inside still belong to it. Returns
-  // the number of flights that were closed to new callers.
+  // Closes the open flights of a key, whatever their drift, or every open
+  // flight, to new callers: a later caller opens another one. Callers inside
+  // still belong to it. Returns the number of flights that were closed to new
+  // callers.
   size_t Detach(const cache::key::Key& key);
   size_t DetachAll();
 
@@ -256,7 +277,7 @@ class FlightTable {
   struct Shard;
   struct Actions;
 
-  Shard& ShardOf(const cache::key::Key& key) const;
+  Shard& ShardOf(const FlightKey& key) const;
   // Call these while the mutex of the flight's shard is locked.
   //
   // A flight that `leader` leads.

@@ -61,7 +61,7 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name", "reason"},
        "Calls with the outcomes miss and stale, by why: new, expired, evicted, "
-       "purged, generation, not-stored, unknown, changed."},
+       "purged, generation, not-stored, unknown, changed, drift."},
       {"fncache_bypasses_total",
        Type::kCounter,
        {"function_name", "reason"},

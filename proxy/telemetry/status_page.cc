@@ -163,7 +163,10 @@ constexpr Word kReasonWords[kMissReasons] = {
     {"unknown",
      "It is not remembered: explain.memory is full or 0, there were too many "
      "misses to examine, or the answer before is still awaited."},
-    {"changed", "The request is not what it was."}};
+    {"changed", "The request is not what it was."},
+    {"drift",
+     "Another request with its key was answered. The function was called, "
+     "because it has not shown that it does not read what drifted."}};
 
 void Frequent(const insight::explain::MissMemory::Top& top, const char* nothing,
               std::string* out) {

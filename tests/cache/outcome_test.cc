@@ -35,7 +35,7 @@ TEST(OutcomeTest, ABypassSkipsTheLookupUnlessItIsARehearsal) {
 TEST(OutcomeTest, TheCountsAreThoseOfTheValues) {
   EXPECT_EQ(static_cast<size_t>(Outcome::kRequest) + 1, kOutcomes);
   EXPECT_EQ(static_cast<size_t>(Outcome::kUnknown) + 1, kAllOutcomes);
-  EXPECT_EQ(static_cast<size_t>(Reason::kChanged), kMissReasons);
+  EXPECT_EQ(static_cast<size_t>(Reason::kDrift), kMissReasons);
   EXPECT_EQ(static_cast<size_t>(Reason::kMethod) -
                 static_cast<size_t>(Reason::kAuthorization) + 1,
             kBypassReasons);
