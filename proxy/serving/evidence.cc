@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "proxy/serving/evidence.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fncache::proxy::serving {
+namespace {
+
+// What a key takes beside sizeof(Known) and its values: the links of the list,
+// the slot in the map at its lowest load, and what malloc adds to both blocks.
+constexpr size_t kBytesBesideKnown = 16 + 57 + 2 * 16;
+// What a step takes, with its text and slot.
+constexpr size_t kBytesOfStep = 512;
+constexpr size_t kMostSeen = 256;  // characters of that text
+
+// The kinds' names as one number. Their order is part of it.
+uint64_t ShapeOf(const DriftKinds& kinds) {
+  uint64_t shape = kinds.size();
+  for (size_t i = 0; i < kinds.size(); ++i)
+    shape = (shape ^ kinds[i].kind) * 0x9e3779b97f4a7c15u + 1;
+  return shape;
+}
+
+}  // namespace
+
+absl::Duration Evidence::Pause::Next(absl::Duration first,
+                                     absl::Duration longest) {
+  last = last == absl::ZeroDuration() ? first : std::min(2 * last, longest);
+  return last;
+}
+
+// --- The evidence of a key. ---
+
+size_t Evidence::BytesOf(const Known& known) {
+  constexpr size_t kFixed = sizeof(Known) + kBytesBesideKnown;
+  static_assert(
+      kFixed + DriftKinds::kMost * sizeof(uint32_t) <= kMostBytesOfKey,
+      "a key with evidence takes too much memory");
+  return kFixed + known.kinds * sizeof(uint32_t);
+}
+
+Evidence::Known* Evidence::Find(const Key& key) {
+  const auto it = by_key_.find(key);
+  if (it == by_key_.end()) return nullptr;
+  keys_.splice(keys_.begin(), keys_, it->second);
+  return &*it->second;
+}
+
+// Begins the evidence of the run's key. Null if there are too many steps.
+Evidence::Known* Evidence::Create(const TunedRun& run) {
+  const auto step = steps_.find(run.step);
+  Known known;
+  if (step != steps_.end()) {
+    known.step = step->second.get();
+  } else {
+    if (steps_.size() == kMostSteps) return nullptr;
+    auto made = std::make_unique<Step>();
+    made->function = run.function;
+    made->figures.step = run.step;
+    known.step = made.get();
+    steps_.emplace(run.step, std::move(made));
+    bytes_ += kBytesOfStep;
+  }
+  known.key = run.key;
+  known.kinds = static_cast<uint8_t>(run.kinds->size());
+  known.shape = ShapeOf(*run.kinds);
+  known.values = std::make_unique<uint32_t[]>(known.kinds);
+  Describe(&known, run);
+  bytes_ += BytesOf(known);
+  keys_.push_front(std::move(known));
+  by_key_[run.key] = keys_.begin();
+  while (bytes_ > kMostBytes && keys_.size() > 1) Drop(std::prev(keys_.end()));
+  return &keys_.front();
+}
+
+void Evidence::Drop(Keys::iterator known) {
+  const auto running = running_.find(known->key);
+  if (running != running_.end()) running->second.key = false;
+  bytes_ -= BytesOf(*known);
+  by_key_.erase(known->key);
+  keys_.erase(known);
+}
+
+// From now on the evidence describes the entry of this run. Precondition: their
+// kinds are the same.
+void Evidence::Describe(Known* known, const TunedRun& run) {
+  known->entry = run.entry;
+  for (size_t i = 0; i < known->kinds; ++i)
+    known->values[i] = static_cast<uint32_t>((*run.kinds)[i].value);
+  AddDrift(known, run.entry.drift);
+}
+
+void Evidence::AddDrift(Known* known, const Key& drift) {
+  for (size_t i = 0; i < known->drifts && i < known->seen.size(); ++i)
+    if (known->seen[i] == drift.low) return;
+  if (known->drifts < known->seen.size())
+    known->seen[known->drifts] = drift.low;
+  if (known->drifts < kDrifts) ++known->drifts;
+}
+
+Evidence::Difference Evidence::Compare(const Known& known,
+                                       const DriftKinds& kinds) {
+  Difference difference;
+  if (kinds.too_many() || kinds.size() != known.kinds ||
+      ShapeOf(kinds) != known.shape)
+    return difference;
+  difference.known = true;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (static_cast<uint32_t>(kinds[i].value) == known.values[i]) continue;
+    difference.kinds |= uint32_t{1} << i;
+    if (kinds[i].type == DriftType::kTime) difference.times = true;
+  }
+  return difference;
+}
+
+// --- The gate. ---
+
+Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
+                          const DriftKinds& kinds, absl::Time now) {
+  MutexLock lock(&mutex_);
+  const Known* const known = Find(key);
+  if (known == nullptr || known->entry.started != started ||
+      known->entry.drift != drift)
+    return {};
+  const Difference difference = Compare(*known, kinds);
+  // Digests of drift differ, so some kind must.
+  if (!difference.known || difference.kinds == 0) return {};
+  Step* const step = known->step;
+  const Reads reads = step->figures.reads;
+  if (reads != Reads::kNothing && (reads != Reads::kTimes || difference.times))
+    return {Verdict::kRead, {}};
+  if (!Repeated(*known) || known->proven == absl::InfinitePast() ||
+      (known->versions_alone && difference.times))
+    return {};
+  if (rules_.recent && (now - started >= kRecent || !Proven(*known, now)))
+    return {Verdict::kOld, {}};
+  const uint32_t moved = difference.kinds & ~known->ticked;
+  if (rules_.ticking && moved != 0)
+    return {Verdict::kMoved, static_cast<size_t>(__builtin_ctz(moved))};
+  ++(difference.times ? step->hits_of_times : step->hits_of_versions);
+  FunctionFigures& figures = functions_[step->function].figures;
+  ++figures.hits;
+  figures.budget = std::min(figures.budget + kBudgetOfHit, kMostBudget);
+  return {Verdict::kHit, {}};
+}
+
+// --- Runs. ---
+
+RunNote Evidence::OnRun(const TunedRun& run, const TunedEntry* older,
+                        absl::Time now) {
+  MutexLock lock(&mutex_);
+  if (run.for_caller) {
+    double& budget = functions_[run.function].figures.budget;
+    budget = std::min(budget + run.tune_share, kMostBudget);
+  }
+  bool at_once = false;
+  RunNote note;
+  note.news = Learn(run, older, &at_once);
+  if (note.news == RunNews::kNothing) return note;
+  const Known* const known = Find(run.key);
+  note.questions_due =
+      known != nullptr && MayAsk(*known, run.tune_share, now) &&
+      (note.news == RunNews::kRepeat ? Repeated(*known) : at_once);
+  return note;
+}
+
+// `at_once` becomes true where the answer is another one, and only drift that
+// the step is not known to read differed.
+RunNews Evidence::Learn(const TunedRun& run, const TunedEntry* older,
+                        bool* at_once) {
+  Known* known = Find(run.key);
+  if (!run.stored || run.kinds->too_many()) {
+    if (known != nullptr) Drop(keys_.begin());
+    return RunNews::kNothing;
+  }
+  // An entry that came from elsewhere since, with another answer.
+  if (known != nullptr && older != nullptr &&
+      older->started > known->entry.started &&
+      !older->SameAnswer(known->entry)) {
+    Drop(keys_.begin());
+    known = nullptr;
+  }
+  const TunedEntry* const before = known != nullptr ? &known->entry : older;
+  if (before == nullptr) return RunNews::kNothing;
+  const bool same = before->SameAnswer(run.entry);
+  const bool equal_drift = before->drift == run.entry.drift;
+  if (before->started >= run.entry.started) {
+    // A later call's entry is kept. In doubt, nothing is known of it.
+    if (known != nullptr && !same) Drop(keys_.begin());
+    return RunNews::kNothing;
+  }
+  const Difference difference =
+      known != nullptr ? Compare(*known, *run.kinds) : Difference();
+  if (same && difference.known) {
+    if (!equal_drift && known->repeated) known->ticked |= difference.kinds;
+    if (!equal_drift) known->repeated = true;
+    Describe(known, run);
+    return equal_drift ? RunNews::kNothing : RunNews::kRepeat;
+  }
+  // The evidence begins, or begins once more.
+  const Key older_drift = before->drift;
+  if (known != nullptr) Drop(keys_.begin());
+  if (equal_drift) return RunNews::kNothing;
+  known = Create(run);
+  if (known == nullptr) return RunNews::kNothing;
+  if (same) {
+    AddDrift(known, older_drift);
+    known->repeated = true;
+    return RunNews::kRepeat;
+  }
+  const Reads reads = known->step->figures.reads;
+  *at_once =
+      reads == Reads::kNothing || (difference.known && !difference.times);
+  return RunNews::kOther;
+}
+
+void Evidence::OnFailure(FunctionId function, absl::Time now) {
+  MutexLock lock(&mutex_);
+  functions_[function].failed = now;
+}
+
+// --- Questions. ---
+
+bool Evidence::MayAsk(const Known& known, double tune_share, absl::Time now) {
+  const StepFigures& step = known.step->figures;
+  const Function& function = functions_[known.step->function];
+  // Where nothing is decided, also a key that was proven before is asked.
+  if (step.reads == Reads::kAll ||
+      (step.reads != Reads::kUndecided && Proven(known, now)))
+    return false;
+  return tune_share > 0 && function.figures.budget >= Proof::kQuestions &&
+         function.proofs < kProofsAtOnce && now >= step.no_questions_until &&
+         now - function.failed >= kFailurePause &&
+         running_.find(known.key) == running_.end();
+}
+
+absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
+                                                  absl::string_view seen,
+                                                  double tune_share,
+                                                  absl::Time now) {
+  MutexLock lock(&mutex_);
+  const Known* const known = Find(key);
+  if (known == nullptr || !MayAsk(*known, tune_share, now))
+    return absl::nullopt;
+  const Step& step = *known->step;
+  running_[key].function = step.function;
+  ++functions_[step.function].proofs;
+  return Running{Proof(step.figures.reads),
+                 step.function,
+                 step.figures.step,
+                 key,
+                 std::string(seen.substr(0, kMostSeen)),
+                 now};
+}
+
+bool Evidence::Take(Running* running, absl::Time now) {
+  MutexLock lock(&mutex_);
+  if (running->proof.ended()) return false;
+  Function& function = functions_[running->function];
+  if (!running_[running->key].key || function.figures.budget < 1 ||
+      now - function.failed < kFailurePause) {
+    running->proof.Abort();
+    End(*running);
+    return false;
+  }
+  function.figures.budget -= 1;
+  return true;
+}
+
+void Evidence::Report(Running* running, Answered answer, absl::Time now) {
+  MutexLock lock(&mutex_);
+  ++functions_[running->function]
+        .figures.questions[static_cast<size_t>(answer)];
+  running->proof.Take(answer);
+  LearnReads(*running, now);
+  if (!running->proof.ended()) return;
+  const auto step = steps_.find(running->step);
+  if (step != steps_.end() && running_[running->key].step) {
+    StepFigures& figures = step->second->figures;
+    Pause& error = step->second->error;
+    Pause& varies = step->second->varies;
+    switch (running->proof.result()) {
+      case ProofResult::kProven:
+      case ProofResult::kRead:
+        error.last = varies.last = absl::ZeroDuration();
+        figures.varies_since = absl::InfiniteFuture();
+        break;
+      case ProofResult::kVaries:
+        figures.no_questions_until =
+            now + varies.Next(kVariesPause, kLongestVariesPause);
+        if (figures.varies_since == absl::InfiniteFuture())
+          figures.varies_since = now;
+        if (figures.seen.empty()) figures.seen = running->seen;
+        break;
+      case ProofResult::kFailed:
+        figures.no_questions_until =
+            now + error.Next(kErrorPause, kLongestErrorPause);
+        break;
+    }
+  }
+  End(*running);
+}
+
+void Evidence::Abort(Running* running) {
+  MutexLock lock(&mutex_);
+  if (running->proof.ended()) return;
+  running->proof.Abort();
+  End(*running);
+}
+
+void Evidence::LearnReads(const Running& running, absl::Time now) {
+  const auto it = steps_.find(running.step);
+  if (it == steps_.end() || !running_[running.key].step) return;
+  Step& step = *it->second;
+  const Reads reads = running.proof.reads();
+  if (reads <= step.figures.reads) return;
+  if (step.figures.reads == Reads::kNothing) {
+    step.figures.read_since = now;
+    step.figures.seen = running.seen;
+  }
+  step.figures.reads = reads;
+  uint64_t& revoked = functions_[step.function].figures.revoked_hits;
+  revoked += std::exchange(step.hits_of_times, 0);
+  if (reads == Reads::kAll) revoked += std::exchange(step.hits_of_versions, 0);
+}
+
+void Evidence::End(const Running& running) {
+  Function& function = functions_[running.function];
+  --function.proofs;
+  ++function.figures.proofs[static_cast<size_t>(running.proof.result())];
+  const auto counts = running_.find(running.key);
+  Known* const known = Find(running.key);
+  if (running.proof.proven() && counts->second.key && known != nullptr) {
+    known->proven = running.began;
+    known->versions_alone = running.proof.versions_alone();
+  }
+  running_.erase(counts);
+}
+
+// --- Purges and figures. ---
+
+void Evidence::Forget(const Key& key) {
+  MutexLock lock(&mutex_);
+  if (Find(key) != nullptr) Drop(keys_.begin());
+}
+
+void Evidence::ForgetFunction(FunctionId function) {
+  MutexLock lock(&mutex_);
+  for (auto it = keys_.begin(); it != keys_.end();) {
+    const auto known = it++;
+    if (known->step->function == function) Drop(known);
+  }
+  for (auto it = steps_.begin(); it != steps_.end();) {
+    const auto step = it++;
+    if (step->second->function != function) continue;
+    bytes_ -= kBytesOfStep;
+    steps_.erase(step);
+  }
+  for (auto& running : running_)
+    if (running.second.function == function) running.second.step = false;
+}
+
+void Evidence::ForgetAll() {
+  MutexLock lock(&mutex_);
+  while (!keys_.empty()) Drop(keys_.begin());
+  bytes_ = 0;
+  steps_.clear();
+  for (auto& running : running_) running.second.step = false;
+}
+
+absl::flat_hash_map<FunctionId, Evidence::FunctionFigures> Evidence::Figures(
+    absl::Time now) {
+  MutexLock lock(&mutex_);
+  absl::flat_hash_map<FunctionId, FunctionFigures> all;
+  for (const auto& function : functions_)
+    all[function.first] = function.second.figures;
+  for (const Known& known : keys_) {
+    FunctionFigures& figures = all[known.step->function];
+    if (!Repeated(known)) continue;
+    ++(Proven(known, now) ? figures.keys_proven : figures.keys_repeating);
+  }
+  for (const auto& step : steps_) {
+    FunctionFigures& figures = all[step.second->function];
+    if (step.second->figures.reads != Reads::kNothing) ++figures.steps_read;
+    if (step.second->figures.varies_since != absl::InfiniteFuture())
+      ++figures.steps_vary;
+  }
+  return all;
+}
+
+std::vector<Evidence::StepFigures> Evidence::StepsOf(FunctionId function) {
+  MutexLock lock(&mutex_);
+  std::vector<StepFigures> found;
+  for (const auto& step : steps_) {
+    const StepFigures& figures = step.second->figures;
+    if (step.second->function == function &&
+        (figures.reads != Reads::kNothing ||
+         figures.varies_since != absl::InfiniteFuture()))
+      found.push_back(figures);
+  }
+  std::sort(found.begin(), found.end(),
+            [](const StepFigures& a, const StepFigures& b) {
+              return a.step.high != b.step.high ? a.step.high < b.step.high
+                                                : a.step.low < b.step.low;
+            });
+  return found;
+}
+
+size_t Evidence::bytes() {
+  MutexLock lock(&mutex_);
+  return bytes_;
+}
+
+}  // namespace fncache::proxy::serving
