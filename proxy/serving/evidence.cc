@@ -22,21 +22,20 @@ uint64_t ShapeOf(const DriftKinds& kinds) {
   return shape;
 }
 
-}  // namespace
-
-absl::Duration Evidence::Pause::Next(absl::Duration first,
-                                     absl::Duration longest) {
-  last = last == absl::ZeroDuration() ? first : std::min(2 * last, longest);
-  return last;
+// The next one of pauses that double.
+absl::Duration NextPause(absl::Duration last, absl::Duration first,
+                         absl::Duration longest) {
+  return last == absl::ZeroDuration() ? first : std::min(2 * last, longest);
 }
+
+}  // namespace
 
 // --- The evidence of a key. ---
 
 size_t Evidence::BytesOf(const Known& known) {
   constexpr size_t kFixed = sizeof(Known) + kBytesBesideKnown;
-  static_assert(
-      kFixed + DriftKinds::kMost * sizeof(uint32_t) <= kMostBytesOfKey,
-      "a key with evidence takes too much memory");
+  static_assert(kFixed + kMostKinds * sizeof(uint32_t) <= kMostBytesOfKey,
+                "a key with evidence takes too much memory");
   return kFixed + known.kinds * sizeof(uint32_t);
 }
 
@@ -102,8 +101,7 @@ void Evidence::AddDrift(Known* known, const Key& drift) {
 Evidence::Difference Evidence::Compare(const Known& known,
                                        const DriftKinds& kinds) {
   Difference difference;
-  if (kinds.too_many() || kinds.size() != known.kinds ||
-      ShapeOf(kinds) != known.shape)
+  if (kinds.size() != known.kinds || ShapeOf(kinds) != known.shape)
     return difference;
   difference.known = true;
   for (size_t i = 0; i < kinds.size(); ++i) {
@@ -170,7 +168,7 @@ RunNote Evidence::OnRun(const TunedRun& run, const TunedEntry* older,
 RunNews Evidence::Learn(const TunedRun& run, const TunedEntry* older,
                         bool* at_once) {
   Known* known = Find(run.key);
-  if (!run.stored || run.kinds->too_many()) {
+  if (!run.stored || run.kinds->size() > kMostKinds) {
     if (known != nullptr) Drop(keys_.begin());
     return RunNews::kNothing;
   }
@@ -275,27 +273,27 @@ void Evidence::Report(Running* running, Answered answer, absl::Time now) {
   running->proof.Take(answer);
   LearnReads(*running, now);
   if (!running->proof.ended()) return;
-  const auto step = steps_.find(running->step);
-  if (step != steps_.end() && running_[running->key].step) {
-    StepFigures& figures = step->second->figures;
-    Pause& error = step->second->error;
-    Pause& varies = step->second->varies;
+  const auto found = steps_.find(running->step);
+  if (found != steps_.end() && running_[running->key].step) {
+    Step& step = *found->second;
+    StepFigures& figures = step.figures;
     switch (running->proof.result()) {
       case ProofResult::kProven:
       case ProofResult::kRead:
-        error.last = varies.last = absl::ZeroDuration();
+        step.error_pause = step.varies_pause = absl::ZeroDuration();
         figures.varies_since = absl::InfiniteFuture();
         break;
       case ProofResult::kVaries:
-        figures.no_questions_until =
-            now + varies.Next(kVariesPause, kLongestVariesPause);
-        if (figures.varies_since == absl::InfiniteFuture())
-          figures.varies_since = now;
+        step.varies_pause =
+            NextPause(step.varies_pause, kVariesPause, kLongestVariesPause);
+        figures.no_questions_until = now + step.varies_pause;
+        figures.varies_since = std::min(figures.varies_since, now);
         if (figures.seen.empty()) figures.seen = running->seen;
         break;
       case ProofResult::kFailed:
-        figures.no_questions_until =
-            now + error.Next(kErrorPause, kLongestErrorPause);
+        step.error_pause =
+            NextPause(step.error_pause, kErrorPause, kLongestErrorPause);
+        figures.no_questions_until = now + step.error_pause;
         break;
     }
   }
@@ -345,28 +343,23 @@ void Evidence::Forget(const Key& key) {
   if (Find(key) != nullptr) Drop(keys_.begin());
 }
 
-void Evidence::ForgetFunction(FunctionId function) {
+void Evidence::ForgetFunction(absl::optional<FunctionId> function) {
   MutexLock lock(&mutex_);
+  const auto forgotten = [function](FunctionId of) {
+    return !function.has_value() || of == *function;
+  };
   for (auto it = keys_.begin(); it != keys_.end();) {
     const auto known = it++;
-    if (known->step->function == function) Drop(known);
+    if (forgotten(known->step->function)) Drop(known);
   }
   for (auto it = steps_.begin(); it != steps_.end();) {
     const auto step = it++;
-    if (step->second->function != function) continue;
+    if (!forgotten(step->second->function)) continue;
     bytes_ -= kBytesOfStep;
     steps_.erase(step);
   }
   for (auto& running : running_)
-    if (running.second.function == function) running.second.step = false;
-}
-
-void Evidence::ForgetAll() {
-  MutexLock lock(&mutex_);
-  while (!keys_.empty()) Drop(keys_.begin());
-  bytes_ = 0;
-  steps_.clear();
-  for (auto& running : running_) running.second.step = false;
+    if (forgotten(running.second.function)) running.second.step = false;
 }
 
 absl::flat_hash_map<FunctionId, Evidence::FunctionFigures> Evidence::Figures(
@@ -401,8 +394,7 @@ std::vector<Evidence::StepFigures> Evidence::StepsOf(FunctionId function) {
   }
   std::sort(found.begin(), found.end(),
             [](const StepFigures& a, const StepFigures& b) {
-              return a.step.high != b.step.high ? a.step.high < b.step.high
-                                                : a.step.low < b.step.low;
+              return a.step.Bytes() < b.step.Bytes();
             });
   return found;
 }

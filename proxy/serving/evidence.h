@@ -31,6 +31,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -52,24 +53,10 @@ struct DriftKind {
 };
 
 // The kinds of a request. Requests of equal key have the same kinds, in the
-// same order. A request with more than kMost kinds is not tuned.
-class DriftKinds {
- public:
-  static constexpr size_t kMost = 32;
-
-  void Add(const DriftKind& kind) {
-    if (size_ < kMost) kinds_[size_] = kind;
-    ++size_;
-  }
-  bool too_many() const { return size_ > kMost; }
-  // Precondition of these: not too many.
-  size_t size() const { return size_; }
-  const DriftKind& operator[](size_t i) const { return kinds_[i]; }
-
- private:
-  size_t size_ = 0;
-  std::array<DriftKind, kMost> kinds_;
-};
+// same order. A request with more than kMostKinds is not tuned, so the
+// list may end after one more.
+using DriftKinds = absl::InlinedVector<DriftKind, 8>;
+constexpr size_t kMostKinds = 32;
 
 // A small number of the caller's for each function of the settings.
 using FunctionId = uint32_t;
@@ -198,8 +185,8 @@ class Evidence {
 
   // Purges. A running proof of what is forgotten ends with its next question.
   void Forget(const Key& key);
-  void ForgetFunction(FunctionId function);  // with its steps
-  void ForgetAll();
+  // With its steps. Null: all functions.
+  void ForgetFunction(absl::optional<FunctionId> function);
 
   struct FunctionFigures {
     double budget = kFirstBudget;  // that is left
@@ -230,17 +217,12 @@ class Evidence {
   size_t bytes();
 
  private:
-  // A pause that doubles.
-  struct Pause {
-    absl::Duration last;  // 0: none since the last proof that was proven
-    absl::Duration Next(absl::Duration first, absl::Duration longest);
-  };
-
   struct Step {
     FunctionId function;
     StepFigures figures;
-    Pause error;
-    Pause varies;
+    // The last pauses, 0 where the proof before ended otherwise.
+    absl::Duration error_pause;
+    absl::Duration varies_pause;
     // Hits across drift that are not revoked yet: those where times differed,
     // and those where versions alone did.
     uint64_t hits_of_times = 0;

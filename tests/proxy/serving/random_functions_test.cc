@@ -80,11 +80,11 @@ struct Request {
   }
   DriftKinds Kinds() const {
     DriftKinds kinds;
-    kinds.Add({1, Hash({versions[0], versions[1]}), DriftType::kVersion});
+    kinds.push_back({1, Hash({versions[0], versions[1]}), DriftType::kVersion});
     for (const int map_key : {0, 1})
-      kinds.Add({static_cast<uint64_t>(2 + map_key),
-                 Hash({times[2 * map_key], times[2 * map_key + 1]}),
-                 DriftType::kTime});
+      kinds.push_back({static_cast<uint64_t>(2 + map_key),
+                       Hash({times[2 * map_key], times[2 * map_key + 1]}),
+                       DriftType::kTime});
     return kinds;
   }
   Key Drift() const {
@@ -295,13 +295,14 @@ class Simulation {
       for (int64_t& time : request.times)
         time = kStart - random_.Below(random_.Chance(0.5) ? 100 : 100'000);
       for (int64_t& version : request.versions)
-        version = 2'000'000 + random_.Below(5'000'000);
+        version = revision_ - random_.Below(1'000'000);
       for (bool& there : request.present) there = random_.Chance(0.9);
       for (int64_t& time : request.times)
         if (!request.present[&time - request.times.data()]) time = 0;
       for (int& word : request.words) word = random_.Below(3);
       request.visible_time = kStart - 1000 + random_.Below(5000);
-      request.visible_version = 2'000'000 + random_.Below(5'000'000);
+      request.visible_version =
+          revision_ - 1'000'000 + random_.Below(3'000'000);
     }
   }
 
@@ -330,16 +331,17 @@ class Simulation {
 
   void Tick(Request* request) {
     const bool all_now = together_ && random_.Chance(0.5);
+    revision_ += 1 + random_.Below(10'000);
     for (int i = 0; i < 4; ++i) {
       if (!request->present[i] || !random_.Chance(rates_[i])) continue;
       request->times[i] = now_ - (all_now ? 0 : random_.Below(30));
     }
+    // One counter gives all versions, as in a cluster. Sometimes two are equal.
     for (int i = 0; i < 2; ++i) {
       if (!random_.Chance(rates_[4 + i])) continue;
-      request->versions[i] = std::min<int64_t>(
-          kHighestVersion, request->versions[i] + 1 + random_.Below(20'000));
+      if (!all_now) revision_ += 1 + random_.Below(10'000);
+      request->versions[i] = revision_;
     }
-    if (random_.Chance(0.02)) request->versions[0] = request->versions[1];
     for (int& word : request->words)
       if (random_.Chance(visible_rate_)) word = random_.Below(3);
   }
@@ -426,6 +428,7 @@ class Simulation {
   double visible_rate_ = 0;
   bool together_ = false;
   int64_t now_ = kStart;
+  int64_t revision_ = 4'000'000;
   absl::flat_hash_map<Key, Entry> entries_;
 };
 
