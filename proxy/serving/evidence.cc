@@ -7,10 +7,10 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// What a key takes beside sizeof(Known) and its values: the links of the list,
-// the slot in the map at its lowest load, and what malloc adds to both blocks.
+// Memory of a key beside sizeof(Known) and its values: the links of the list,
+// the slot in the map at its lowest load, and malloc's own for both blocks.
 constexpr size_t kBytesBesideKnown = 16 + 57 + 2 * 16;
-// What a step takes, with its text and slot.
+// Memory of a step, with its text and slot.
 constexpr size_t kBytesOfStep = 512;
 constexpr size_t kMostSeen = 256;  // characters of that text
 
@@ -220,17 +220,22 @@ void Evidence::OnFailure(FunctionId function, absl::Time now) {
 
 // --- Questions. ---
 
+// True while the step, or all of its function, gets no questions.
+bool Evidence::Silent(const Step& step, absl::Time now) {
+  return step.figures.reads == Reads::kAll ||
+         now < step.figures.no_questions_until ||
+         now - functions_[step.function].failed < kFailurePause;
+}
+
 bool Evidence::MayAsk(const Known& known, double tune_share, absl::Time now) {
-  const StepFigures& step = known.step->figures;
-  const Function& function = functions_[known.step->function];
+  const Step& step = *known.step;
+  const Function& function = functions_[step.function];
   // Where nothing is decided, also a key that was proven before is asked.
-  if (step.reads == Reads::kAll ||
-      (step.reads != Reads::kUndecided && Proven(known, now)))
-    return false;
-  return tune_share > 0 && function.figures.budget >= Proof::kQuestions &&
-         function.proofs < kProofsAtOnce && now >= step.no_questions_until &&
-         now - function.failed >= kFailurePause &&
-         running_.find(known.key) == running_.end();
+  const bool proven =
+      Proven(known, now) && step.figures.reads != Reads::kUndecided;
+  return !proven && !Silent(step, now) && tune_share > 0 &&
+         function.figures.budget >= Proof::kQuestions &&
+         function.proofs < kProofsAtOnce && !running_.contains(known.key);
 }
 
 absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
@@ -255,14 +260,18 @@ absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
 bool Evidence::Take(Running* running, absl::Time now) {
   MutexLock lock(&mutex_);
   if (running->proof.ended()) return false;
-  Function& function = functions_[running->function];
-  if (!running_[running->key].key || function.figures.budget < 1 ||
-      now - function.failed < kFailurePause) {
+  double& budget = functions_[running->function].figures.budget;
+  const auto step = steps_.find(running->step);
+  // A step that is found to read more than this proof assumes is asked by a
+  // later proof, about what it does not read.
+  if (budget < 1 || !running_[running->key].key || step == steps_.end() ||
+      Silent(*step->second, now) ||
+      step->second->figures.reads > running->proof.reads()) {
     running->proof.Abort();
     End(*running);
     return false;
   }
-  function.figures.budget -= 1;
+  budget -= 1;
   return true;
 }
 

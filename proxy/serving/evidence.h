@@ -100,7 +100,7 @@ struct Judgement {
   absl::optional<size_t> moved;
 };
 
-// What a run showed.
+// The news of a run.
 enum class RunNews : uint8_t {
   kNothing,  // equal drift, or an entry that the evidence does not follow
   kRepeat,   // other drift, the same answer
@@ -175,8 +175,8 @@ class Evidence {
   // the key, its step or its function may not be asked now.
   absl::optional<Running> Begin(const Key& key, absl::string_view seen,
                                 double tune_share, absl::Time now);
-  // Takes the next question from the budget. False if the proof has ended: for
-  // lack of budget, or since its evidence is gone.
+  // Takes the next question from the budget. False if the proof has ended: also
+  // for lack of budget, or as its evidence is gone or its step is silent now.
   bool Take(Running* running, absl::Time now);
   // Reports the answer to the question that was taken.
   void Report(Running* running, Answered answer, absl::Time now);
@@ -254,7 +254,7 @@ class Evidence {
   };
   using Keys = std::list<Known>;
 
-  // What differs between a request's kinds and the evidence's.
+  // The difference between a request's kinds and the evidence's.
   struct Difference {
     bool known = false;  // false: their kinds are not the same
     uint32_t kinds = 0;  // bit i: kind i
@@ -276,9 +276,11 @@ class Evidence {
   bool Repeated(const Known& known) const {
     return known.drifts >= rules_.drifts;
   }
+  bool Silent(const Step& step, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayAsk(const Known& known, double tune_share, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What a running proof says of its step, and what its end means.
+  // Records what a running proof says of its step, and its end.
   void LearnReads(const Running& running, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const Running& running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -20,7 +20,7 @@
 
 namespace fncache::proxy::serving {
 
-// What a step is known to read of drift.
+// The drift that a step is known to read.
 enum class Reads : uint8_t {
   kNothing,
   // Drift, and the questions about versions alone did not end yet. Until they
@@ -35,7 +35,7 @@ enum class Answered : uint8_t { kSame, kDiffers, kNone };
 
 enum class ProofResult : uint8_t { kProven, kRead, kVaries, kFailed };
 
-// What to send next.
+// A request to send.
 struct Question {
   // 1 to 4: how drift is altered. 0: the request as it came.
   int number = 0;
@@ -64,11 +64,11 @@ class Proof {
 
   bool ended() const { return stage_ == Stage::kEnded; }
 
-  // What the step reads, as far as this proof and what was known before say. It
+  // The drift that the step reads, by this proof and what was known before. It
   // counts at once, before the proof ends.
   Reads reads() const { return reads_; }
 
-  // Of a proof that has ended. kRead if the proof found that the step reads
+  // Precondition: the proof has ended. kRead if it found that the step reads
   // drift, also if versions alone were proven.
   ProofResult result() const { return result_; }
   // True if the four questions got the entry's answer.

@@ -450,10 +450,27 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterIsNotBelievedWhereItsStepReads) {
   Repeat(kOtherKey);
   auto running = Begin(kKey);
   Answer(&*running, "sss");
+  ASSERT_TRUE(evidence_.Take(&*running, now_));
   Prove(kOtherKey, "dsdssss");
-  Answer(&*running, "s");
+  evidence_.Report(&*running, Answered::kSame, now_);
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kRead);
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kHit);
+}
+
+TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
+  for (const char* const others : {"dsdssss", "dsddsd", "dd", "n"}) {
+    evidence_.ForgetFunction(absl::nullopt);
+    entries_.clear();
+    Repeat(kKey);
+    Repeat(kOtherKey);
+    auto running = Begin(kKey);
+    Answer(&*running, "s");
+    Prove(kOtherKey, others);
+    EXPECT_FALSE(evidence_.Take(&*running, now_)) << others;
+    EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), others == std::string("dsddsd")
+                                              ? Verdict::kRead
+                                              : Verdict::kUnproven);
+  }
 }
 
 TEST_F(EvidenceTest, ARunningProofEndsWithItsEvidence) {
@@ -695,8 +712,9 @@ TEST_F(EvidenceTest, LeastRecentlyUsedKeysAreDroppedBeyondTheLimit) {
     Run({6, i}, {0, 0, 0});
     Run({6, i}, {1, 1, 0});
     // This key is used, so it stays.
-    if (i % 1000 == 0)
+    if (i % 1000 == 0) {
       EXPECT_NE(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven) << i;
+    }
     ASSERT_LE(evidence_.bytes(), Evidence::kMostBytes);
   }
   EXPECT_GT(evidence_.bytes(), Evidence::kMostBytes / 2);
