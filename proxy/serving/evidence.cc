@@ -127,12 +127,12 @@ Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
   Step* const step = known->step;
   const Reads reads = step->figures.reads;
   if (reads != Reads::kNothing && (reads != Reads::kTimes || difference.times))
-    return {Verdict::kRead, {}};
+    return {Verdict::kRead};
   if (!Repeated(*known) || known->proven == absl::InfinitePast() ||
       (known->versions_alone && difference.times))
     return {};
   if (rules_.recent && (now - started >= kRecent || !Proven(*known, now)))
-    return {Verdict::kOld, {}};
+    return {Verdict::kOld};
   const uint32_t moved = difference.kinds & ~known->ticked;
   if (rules_.ticking && moved != 0)
     return {Verdict::kMoved, static_cast<size_t>(__builtin_ctz(moved))};
@@ -140,7 +140,7 @@ Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
   FunctionFigures& figures = functions_[step->function].figures;
   ++figures.hits;
   figures.budget = std::min(figures.budget + kBudgetOfHit, kMostBudget);
-  return {Verdict::kHit, {}};
+  return {Verdict::kHit};
 }
 
 // --- Runs. ---

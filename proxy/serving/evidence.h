@@ -96,8 +96,7 @@ enum class Verdict : uint8_t {
 
 struct Judgement {
   Verdict verdict = Verdict::kUnproven;
-  // With kMoved: which of the request's kinds it was, if that is known.
-  absl::optional<size_t> moved;
+  size_t moved = 0;  // with kMoved: the index of that kind
 };
 
 // The news of a run.

@@ -176,8 +176,7 @@ TEST_F(EvidenceTest, AKindThatMovesForTheFirstTimeIsAMissThatNamesIt) {
   Prove(kKey);
   const Judgement judgement = Judge(kKey, {3, 3, 1});
   EXPECT_EQ(judgement.verdict, Verdict::kMoved);
-  ASSERT_TRUE(judgement.moved.has_value());
-  EXPECT_EQ(*judgement.moved, 2u);
+  EXPECT_EQ(judgement.moved, 2u);
   // The function is called. It repeats, so this kind is known to tick.
   Run(kKey, {3, 3, 1});
   EXPECT_EQ(VerdictOf(kKey, {4, 4, 2}), Verdict::kHit);
@@ -189,8 +188,8 @@ TEST_F(EvidenceTest, AKindThatMovedBetweenFillAndFirstRepeatIsNotKnownToTick) {
   Run(kKey, {2, 1, 1});
   Prove(kKey);
   EXPECT_EQ(VerdictOf(kKey, {3, 1, 1}), Verdict::kHit);
-  EXPECT_EQ(*Judge(kKey, {3, 2, 1}).moved, 1u);
-  EXPECT_EQ(*Judge(kKey, {3, 1, 2}).moved, 2u);
+  EXPECT_EQ(Judge(kKey, {3, 2, 1}).moved, 1u);
+  EXPECT_EQ(Judge(kKey, {3, 1, 2}).moved, 2u);
 }
 
 TEST_F(EvidenceTest, AnEntryAnswersForAnHourAfterItsCall) {
