@@ -17,6 +17,7 @@
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/refresh_backoff.h"
+#include "proxy/serving/tuning.h"
 #include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/access_log.h"
@@ -36,7 +37,8 @@ struct ServingContext {
                  transport::Upstream* upstream,
                  const telemetry::FunctionInstruments& instruments,
                  TraceShared* traces, insight::explain::MissMemory* misses,
-                 telemetry::AccessLog* access_log = nullptr);
+                 telemetry::AccessLog* access_log = nullptr,
+                 Tuning* tuning = nullptr);
 
   const cache::FunctionId id;
   const std::string name;
@@ -54,6 +56,8 @@ struct ServingContext {
   insight::explain::MissMemory* const misses;
   // Null: calls have no lines.
   telemetry::AccessLog* const access_log;
+  // Null: nothing is tuned.
+  Tuning* const tuning;
 };
 
 }  // namespace fncache::proxy::serving

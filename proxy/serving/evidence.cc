@@ -107,7 +107,7 @@ Evidence::Difference Evidence::Compare(const Known& known,
   for (size_t i = 0; i < kinds.size(); ++i) {
     if (static_cast<uint32_t>(kinds[i].value) == known.values[i]) continue;
     difference.kinds |= uint32_t{1} << i;
-    if (kinds[i].type == DriftType::kTime) difference.times = true;
+    if (kinds[i].is_time) difference.times = true;
   }
   return difference;
 }
@@ -124,23 +124,32 @@ Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
   const Difference difference = Compare(*known, kinds);
   // Digests of drift differ, so some kind must.
   if (!difference.known || difference.kinds == 0) return {};
-  Step* const step = known->step;
-  const Reads reads = step->figures.reads;
+  const Reads reads = known->step->figures.reads;
   if (reads != Reads::kNothing && (reads != Reads::kTimes || difference.times))
-    return {Verdict::kRead};
+    return {DriftVerdict::kRead};
   if (!Repeated(*known) || known->proven == absl::InfinitePast() ||
       (known->versions_alone && difference.times))
     return {};
   if (rules_.recent && (now - started >= kRecent || !Proven(*known, now)))
-    return {Verdict::kOld};
+    return {DriftVerdict::kOld};
   const uint32_t moved = difference.kinds & ~known->ticked;
   if (rules_.ticking && moved != 0)
-    return {Verdict::kMoved, static_cast<size_t>(__builtin_ctz(moved))};
-  ++(difference.times ? step->hits_of_times : step->hits_of_versions);
+    return {DriftVerdict::kMoved, static_cast<size_t>(__builtin_ctz(moved))};
+  return {DriftVerdict::kHit};
+}
+
+void Evidence::OnHit(const Key& key, const DriftKinds& kinds) {
+  MutexLock lock(&mutex_);
+  const Known* const known = Find(key);
+  if (known == nullptr) return;
+  Step* const step = known->step;
+  // In doubt, times differ: then a step that reads them revokes it.
+  const Difference difference = Compare(*known, kinds);
+  const bool times = !difference.known || difference.times;
+  ++(times ? step->hits_of_times : step->hits_of_versions);
   FunctionFigures& figures = functions_[step->function].figures;
   ++figures.hits;
   figures.budget = std::min(figures.budget + kBudgetOfHit, kMostBudget);
-  return {Verdict::kHit};
 }
 
 // --- Runs. ---

@@ -35,7 +35,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "cache/key/drift_kinds.h"
 #include "cache/key/key.h"
+#include "cache/observer.h"
 #include "common/mutex.h"
 #include "proxy/serving/proof.h"
 
@@ -43,23 +45,10 @@ namespace fncache::proxy::serving {
 
 using cache::key::Key;
 
-enum class DriftType : uint8_t { kTime, kVersion };
+using cache::key::DriftKinds;
+using cache::key::kMostKinds;
 
-// All drift of a request that is of one kind.
-struct DriftKind {
-  uint64_t kind;   // hash of section and map key
-  uint64_t value;  // hash of all drift of that kind, in canonical order
-  DriftType type;
-};
-
-// The kinds of a request. Requests of equal key have the same kinds, in the
-// same order. A request with more than kMostKinds is not tuned, so the
-// list may end after one more.
-using DriftKinds = absl::InlinedVector<DriftKind, 8>;
-constexpr size_t kMostKinds = 32;
-
-// A small number of the caller's for each function of the settings.
-using FunctionId = uint32_t;
+using cache::FunctionId;
 
 // An entry, as a lookup finds it.
 struct TunedEntry {
@@ -85,7 +74,7 @@ struct TunedRun {
   double tune_share = 0.1;  // the setting
 };
 
-enum class Verdict : uint8_t {
+enum class DriftVerdict : uint8_t {
   kHit,
   // The misses, in the order in which they are checked.
   kRead,      // the step reads what differs
@@ -95,7 +84,7 @@ enum class Verdict : uint8_t {
 };
 
 struct Judgement {
-  Verdict verdict = Verdict::kUnproven;
+  DriftVerdict verdict = DriftVerdict::kUnproven;
   size_t moved = 0;  // with kMoved: the index of that kind
 };
 
@@ -149,10 +138,11 @@ class Evidence {
   explicit Evidence(const Rules& rules) : rules_(rules) {}
 
   // The gate: may the entry answer a request of equal key and other drift?
-  // `started` and `drift` are the entry's, `kinds` are the request's. A hit
-  // adds to the function's budget.
+  // `started` and `drift` are the entry's, `kinds` are the request's.
   Judgement Judge(const Key& key, absl::Time started, const Key& drift,
                   const DriftKinds& kinds, absl::Time now);
+  // It did so. This adds to the function's budget.
+  void OnHit(const Key& key, const DriftKinds& kinds);
 
   // Learns of a run with an answer, after its fill. `older` is the entry of
   // the key that was found before the run, if any, fresh or not.

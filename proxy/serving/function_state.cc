@@ -47,13 +47,26 @@ void FunctionState::TryMasks() {
   }
 }
 
+Judgement FunctionState::JudgeDrift(const RequestKey& request,
+                                    const cache::store::Entry& entry,
+                                    absl::Time now) const {
+  const absl::optional<cache::key::Key> drift = entry.drift();
+  if (request.kinds == nullptr || !drift.has_value()) return {};
+  return evidence->Judge(request.key, entry.started(), *drift, *request.kinds,
+                         now);
+}
+
 FunctionStates::FunctionStates(const settings::FunctionOptions& options,
-                               cache::store::TieredStore* store)
-    : store_(store), states_(std::make_shared<FunctionState>(options, store)) {}
+                               cache::store::TieredStore* store,
+                               Evidence* evidence)
+    : store_(store),
+      evidence_(evidence),
+      states_(std::make_shared<FunctionState>(options, store, evidence)) {}
 
 void FunctionStates::Replace(const settings::FunctionOptions& options) {
   states_.Replace(
-      std::make_shared<FunctionState>(options, store_, Newest()->shadow));
+      std::make_shared<FunctionState>(options, store_, evidence_,
+                                      Newest()->shadow));
 }
 
 }  // namespace fncache::proxy::serving

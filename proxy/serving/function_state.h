@@ -21,23 +21,34 @@
 #include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
 #include "common/method.h"
+#include "proxy/serving/evidence.h"
 #include "proxy/serving/shadow.h"
 #include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 
 namespace fncache::proxy::serving {
 
+// What a request is among the entries.
+struct RequestKey {
+  cache::key::Key key;
+  // With tuning: its drift digest, and its kinds. No kinds: it only gets
+  // entries of its own drift.
+  cache::key::Key drift;
+  const cache::key::DriftKinds* kinds = nullptr;
+};
+
 class FunctionState {
  public:
-  // `store` outlives this object. `trial` is the trial of the settings before,
-  // if their mode was `shadow`.
+  // `store` and `evidence` outlive this object. `trial` is the trial of the
+  // settings before, if their mode was `shadow`.
   FunctionState(const settings::FunctionOptions& options,
-                cache::store::TieredStore* store,
+                cache::store::TieredStore* store, Evidence* evidence,
                 const std::shared_ptr<ShadowTrial>& trial = nullptr)
       : options(options),
         policy(options.policy),
         bans(store->bans().Of(options.name, options.generation)),
         store(*store),
+        evidence(evidence),
         shadow(ShadowTrial::For(options, trial)),
         digesters_(options, store->seed()) {}
 
@@ -57,11 +68,27 @@ class FunctionState {
     return bans.FreshFor(key, entry.started(),
                          policy.ServedFor(entry.info(), now), now);
   }
-  // The use that may be made of an entry at `now`. Every finder of an entry
-  // asks here, and nowhere else.
-  cache::Freshness FreshnessOf(const cache::key::Key& key,
-                               const cache::store::Entry& entry,
-                               absl::Time now) const {
+  // The gate: the use that this request may make of an entry with its key at
+  // `now`. Every finder of an entry asks here, and nowhere else. `judged`, if
+  // not null, is set if their drift is not the same.
+  cache::Freshness FreshnessOf(
+      const RequestKey& request, const cache::store::Entry& entry,
+      absl::Time now, absl::optional<Judgement>* judged = nullptr) const {
+    const cache::Freshness freshness =
+        FreshnessForItself(request.key, entry, now);
+    if (!tunes() || freshness == cache::Freshness::kSpent ||
+        entry.drift() == request.drift) {
+      return freshness;
+    }
+    const Judgement judgement = JudgeDrift(request, entry, now);
+    if (judged != nullptr) *judged = judgement;
+    return judgement.verdict == DriftVerdict::kHit ? freshness
+                                              : cache::Freshness::kSpent;
+  }
+  // The use that the request with which it was filled may make of an entry.
+  cache::Freshness FreshnessForItself(const cache::key::Key& key,
+                                      const cache::store::Entry& entry,
+                                      absl::Time now) const {
     if (!MayUse(key, entry)) return cache::Freshness::kSpent;
     const cache::Freshness freshness =
         policy.FreshnessAfter(ServedFor(key, entry, now));
@@ -70,11 +97,21 @@ class FunctionState {
     }
     return freshness;
   }
-  // True if `found` has an entry, and it is fresh.
-  bool IsFresh(const cache::key::Key& key, const cache::store::EntryRef& found,
+  // True if `found` has an entry, and it is fresh for this request.
+  bool IsFresh(const RequestKey& request, const cache::store::EntryRef& found,
                absl::Time now) const {
-    return found && FreshnessOf(key, *found, now) == cache::Freshness::kFresh;
+    return found &&
+           FreshnessOf(request, *found, now) == cache::Freshness::kFresh;
   }
+  // The same for the request with which it was filled.
+  bool IsFreshForItself(const cache::key::Key& key,
+                        const cache::store::EntryRef& found,
+                        absl::Time now) const {
+    return found &&
+           FreshnessForItself(key, *found, now) == cache::Freshness::kFresh;
+  }
+  // Entries may answer across drift.
+  bool tunes() const { return evidence != nullptr && options.tunes(); }
   // Neither an operator nor the settings forbid it, however young it is.
   bool MayUse(const cache::key::Key& key,
               const cache::store::Entry& entry) const {
@@ -91,9 +128,13 @@ class FunctionState {
   // The purges of the function's entries.
   const cache::store::BanScope& bans;
   cache::store::TieredStore& store;
+  Evidence* const evidence;  // null: there is no tuning
   const std::shared_ptr<ShadowTrial> shadow;  // null unless `mode: shadow`
 
  private:
+  Judgement JudgeDrift(const RequestKey& request,
+                       const cache::store::Entry& entry, absl::Time now) const;
+
   struct Digesters {
     Digesters(const settings::FunctionOptions& options,
               const cache::key::Seed& seed);
@@ -114,9 +155,9 @@ using FunctionStatePtr = std::shared_ptr<FunctionState>;
 
 class FunctionStates {
  public:
-  // `store` outlives this object.
+  // `store` and `evidence` outlive this object.
   FunctionStates(const settings::FunctionOptions& options,
-                 cache::store::TieredStore* store);
+                 cache::store::TieredStore* store, Evidence* evidence);
 
   // The newest state, as the reference of the worker with this index. Call it
   // on that worker's thread only; it is valid until the next call there.
@@ -133,6 +174,7 @@ class FunctionStates {
 
  private:
   cache::store::TieredStore* const store_;
+  Evidence* const evidence_;
   WorkerShared<FunctionState> states_;
 };
 

@@ -31,9 +31,10 @@ class FunctionHandler final : public transport::CallHandler {
                   const telemetry::FunctionInstruments& instruments,
                   TraceShared* traces = nullptr,
                   insight::explain::MissMemory* misses = nullptr,
-                  telemetry::AccessLog* access_log = nullptr)
+                  telemetry::AccessLog* access_log = nullptr,
+                  Tuning* tuning = nullptr)
       : context_(id, options, store, clock, upstream, instruments, traces,
-                 misses, access_log) {}
+                 misses, access_log, tuning) {}
 
   void StartCall(transport::IncomingCallPtr call) override;
   void OnRefused(transport::Refusal why, const grpc::Status& status) override;
@@ -54,11 +55,11 @@ class FunctionHandler final : public transport::CallHandler {
   const std::string& name() const { return context_.name; }
   // The settings of calls that arrive now.
   FunctionStatePtr State() const { return context_.states.Newest(); }
-  // The use that a call at `now` may make of an entry with its key.
+  // The use that a call with the request of the entry may make of it at `now`.
   cache::Freshness FreshnessOf(const cache::key::Key& key,
                                const cache::store::Entry& entry,
                                absl::Time now) const {
-    return State()->FreshnessOf(key, entry, now);
+    return State()->FreshnessForItself(key, entry, now);
   }
   // Closes the open flight of a key, or every open flight, to later callers.
   // Returns the number of those flights.

@@ -51,7 +51,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
   }
   // A refresh that has just ended may have filled the key after the look-up.
   const cache::store::Found found = state->store.GetMemory(key, now);
-  if (state->IsFresh(key, found.entry, now)) {
+  if (state->IsFreshForItself(key.key, found.entry, now)) {
     context->flights.FinishFound(seat.get(), found.entry, now);
     return absl::nullopt;
   }

@@ -247,7 +247,7 @@ void UpstreamRun::ReportUnattended() {
 
 bool UpstreamRun::IsFreshInMemory() const {
   const cache::store::Found found = state_->store.GetMemory(key_, ended_);
-  return state_->IsFresh(key_, found.entry, ended_);
+  return state_->IsFreshForItself(key_, found.entry, ended_);
 }
 
 FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
@@ -267,7 +267,8 @@ void UpstreamRun::Apply(const transport::Message& response) {
                           *view, key_, state_->policy.options().max_entry_bytes,
                           &state_->store,
                           [this](const cache::store::Entry& entry) {
-                            return state_->FreshnessOf(key_, entry, ended_) ==
+                            return state_->FreshnessForItself(key_, entry,
+                                                              ended_) ==
                                    cache::Freshness::kFresh;
                           },
                           ended_))) {
@@ -352,7 +353,8 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
       // A call that started later has filled the key: waiting callers get that
       // entry.
       cache::store::Found newer = state_->store.GetMemory(key_, ended_);
-      if (!state_->IsFresh(key_, newer.entry, ended_)) {
+      // Each caller that waited asks whether it may have that one.
+      if (!state_->IsFreshForItself(key_, newer.entry, ended_)) {
         fate_ = Fate::kOutlived;
         return;
       }

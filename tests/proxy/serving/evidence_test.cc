@@ -27,9 +27,9 @@ struct Drift {
   uint64_t transition = 0;
 
   DriftKinds Kinds() const {
-    return {{1, version, DriftType::kVersion},
-            {2, heartbeat, DriftType::kTime},
-            {3, transition, DriftType::kTime}};
+    return {{1, version, /*is_time=*/false},
+            {2, heartbeat, /*is_time=*/true},
+            {3, transition, /*is_time=*/true}};
   }
   Key Digest() const {
     return {1, version * 1'000'000 + heartbeat * 1'000 + transition};
@@ -84,7 +84,7 @@ class EvidenceTest : public ::testing::Test {
     return evidence_.Judge(key, entry.started, entry.drift, drift.Kinds(),
                            now_);
   }
-  Verdict VerdictOf(const Key& key, const Drift& drift) {
+  DriftVerdict VerdictOf(const Key& key, const Drift& drift) {
     return Judge(key, drift).verdict;
   }
 
@@ -128,21 +128,21 @@ class EvidenceTest : public ::testing::Test {
 
 TEST_F(EvidenceTest, AnEntryAnswersIfRepeatedTickingProvenAndRecent) {
   EXPECT_FALSE(Run(kKey, {0, 0, 0}).questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {1, 1, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {1, 1, 0}), DriftVerdict::kUnproven);
   RunNote note = Run(kKey, {1, 1, 0});
   EXPECT_EQ(note.news, RunNews::kRepeat);
   EXPECT_FALSE(note.questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {2, 2, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {2, 2, 0}), DriftVerdict::kUnproven);
   note = Run(kKey, {2, 2, 0});
   EXPECT_EQ(note.news, RunNews::kRepeat);
   EXPECT_TRUE(note.questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {2, 4, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {2, 4, 0}), DriftVerdict::kHit);
   // The proof is for this key alone.
   Run(kOtherKey, {0, 0, 0});
-  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, ADriftThatComesBackIsNoThirdDrift) {
@@ -175,11 +175,11 @@ TEST_F(EvidenceTest, AKindThatMovesForTheFirstTimeIsAMissThatNamesIt) {
   Repeat(kKey);
   Prove(kKey);
   const Judgement judgement = Judge(kKey, {3, 3, 1});
-  EXPECT_EQ(judgement.verdict, Verdict::kMoved);
+  EXPECT_EQ(judgement.verdict, DriftVerdict::kMoved);
   EXPECT_EQ(judgement.moved, 2u);
   // The function is called. It repeats, so this kind is known to tick.
   Run(kKey, {3, 3, 1});
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 2}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 2}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AKindThatMovedBetweenFillAndFirstRepeatIsNotKnownToTick) {
@@ -187,7 +187,7 @@ TEST_F(EvidenceTest, AKindThatMovedBetweenFillAndFirstRepeatIsNotKnownToTick) {
   Run(kKey, {1, 1, 1});
   Run(kKey, {2, 1, 1});
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {3, 1, 1}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 1, 1}), DriftVerdict::kHit);
   EXPECT_EQ(Judge(kKey, {3, 2, 1}).moved, 1u);
   EXPECT_EQ(Judge(kKey, {3, 1, 2}).moved, 2u);
 }
@@ -197,12 +197,12 @@ TEST_F(EvidenceTest, AnEntryAnswersForAnHourAfterItsCall) {
   Prove(kKey);
   const absl::Time started = now_;
   now_ = started + absl::Hours(1) - absl::Nanoseconds(1);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
   now_ = started + absl::Hours(1);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kOld);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kOld);
   // The next run begins another hour.
   Run(kKey, {3, 3, 0});
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AProofCountsForADayOverRefillsWithTheSameAnswer) {
@@ -213,17 +213,17 @@ TEST_F(EvidenceTest, AProofCountsForADayOverRefillsWithTheSameAnswer) {
   for (; now_ < proven + absl::Hours(23.5); now_ += absl::Minutes(59)) {
     EXPECT_FALSE(Run(kKey, {drift, drift, 0}).questions_due);
     ++drift;
-    EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), Verdict::kHit);
+    EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), DriftVerdict::kHit);
   }
   now_ = proven + absl::Hours(24) - absl::Seconds(1);
   EXPECT_FALSE(Run(kKey, {drift, drift, 0}).questions_due);
   ++drift;
-  EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), DriftVerdict::kHit);
   now_ += absl::Nanoseconds(1);
-  EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), Verdict::kOld);
+  EXPECT_EQ(VerdictOf(kKey, {drift, drift, 0}), DriftVerdict::kOld);
   EXPECT_TRUE(Run(kKey, {drift, drift, 0}).questions_due);
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {drift + 1, 0, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {drift + 1, 0, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, ARefillOfEqualDriftKeepsTheProof) {
@@ -231,21 +231,21 @@ TEST_F(EvidenceTest, ARefillOfEqualDriftKeepsTheProof) {
   Prove(kKey);
   now_ += absl::Hours(2);
   Run(kKey, {2, 2, 0});
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, BetweenFillAndEvidenceOtherDriftMisses) {
   Repeat(kKey);
   Prove(kKey);
   entries_[kKey].started = now_ + absl::Seconds(1);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, KindsThatDoNotFitTheEntrysAreAMiss) {
   Repeat(kKey);
   Prove(kKey);
   const TunedEntry& entry = entries_[kKey];
-  const DriftKinds fewer{{1, 3, DriftType::kVersion}};
+  const DriftKinds fewer{{1, 3, /*is_time=*/false}};
   DriftKinds others = Drift{3, 3, 0}.Kinds();
   others[1].kind = 99;
   // A digest differs, and no kind does.
@@ -253,14 +253,14 @@ TEST_F(EvidenceTest, KindsThatDoNotFitTheEntrysAreAMiss) {
   for (const DriftKinds& kinds : {fewer, others, none})
     EXPECT_EQ(
         evidence_.Judge(kKey, entry.started, entry.drift, kinds, now_).verdict,
-        Verdict::kUnproven);
+        DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, ARequestWithTooManyKindsIsNotTuned) {
   Repeat(kKey);
   DriftKinds kinds;
   for (uint64_t i = 0; i <= kMostKinds; ++i)
-    kinds.push_back({i, 3, DriftType::kTime});
+    kinds.push_back({i, 3, /*is_time=*/true});
   TunedRun run;
   run.function = kFunction;
   run.step = kStep;
@@ -275,7 +275,7 @@ TEST_F(EvidenceTest, ARequestWithTooManyKindsIsNotTuned) {
     EXPECT_EQ(
         evidence_.Judge(kKey, run.entry.started, run.entry.drift, kinds, now_)
             .verdict,
-        Verdict::kUnproven);
+        DriftVerdict::kUnproven);
   }
   EXPECT_EQ(Figures().keys_repeating, 0u);
 }
@@ -286,14 +286,14 @@ TEST_F(EvidenceTest, AnotherAnswerEndsTheProofAndIsAskedAboutAtOnce) {
   RunNote note = Run(kKey, {3, 3, 1}, 2);
   EXPECT_EQ(note.news, RunNews::kOther);
   EXPECT_TRUE(note.questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 1}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 1}), DriftVerdict::kUnproven);
   Prove(kKey);
   // It is proven, and must be repeated once more.
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 1}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 1}), DriftVerdict::kUnproven);
   EXPECT_FALSE(Run(kKey, {4, 4, 1}, 2).questions_due);
   EXPECT_FALSE(Run(kKey, {5, 5, 1}, 2).questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {6, 6, 1}), Verdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {6, 6, 2}), Verdict::kMoved);
+  EXPECT_EQ(VerdictOf(kKey, {6, 6, 1}), DriftVerdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {6, 6, 2}), DriftVerdict::kMoved);
 }
 
 TEST_F(EvidenceTest, AnotherTtlIsAnotherAnswer) {
@@ -303,7 +303,7 @@ TEST_F(EvidenceTest, AnotherTtlIsAnotherAnswer) {
   call.drift = {3, 3, 0};
   call.ttl = absl::Hours(47);
   EXPECT_EQ(Run(call).news, RunNews::kOther);
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, AnotherAnswerToTheFillIsAskedAboutAtOnce) {
@@ -315,7 +315,7 @@ TEST_F(EvidenceTest, AnotherAnswerToEqualDriftEndsTheProofWithoutQuestions) {
   Repeat(kKey);
   Prove(kKey);
   EXPECT_FALSE(Run(kKey, {2, 2, 0}, 2).questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, AnAnswerThatIsNotStoredEndsTheProof) {
@@ -326,7 +326,7 @@ TEST_F(EvidenceTest, AnAnswerThatIsNotStoredEndsTheProof) {
   call.stored = false;
   EXPECT_FALSE(Run(call).questions_due);
   EXPECT_FALSE(Run(kKey, {2, 2, 0}).questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, ARunThatStartedEarlierThanTheEntryIsNoRepeat) {
@@ -343,13 +343,13 @@ TEST_F(EvidenceTest, ARunThatStartedEarlierThanTheEntryIsNoRepeat) {
   run.entry.drift = Drift{8, 8, 1}.Digest();
   EXPECT_EQ(evidence_.OnRun(run, &entries_[kKey], now_).news,
             RunNews::kNothing);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 1}), Verdict::kMoved);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 1}), DriftVerdict::kMoved);
   // With another answer, it is in doubt.
   run.entry.answer = Key{2, 2};
   EXPECT_EQ(evidence_.OnRun(run, &entries_[kKey], now_).news,
             RunNews::kNothing);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, AnAnswerThatCameFromElsewhereEndsTheProof) {
@@ -358,22 +358,22 @@ TEST_F(EvidenceTest, AnAnswerThatCameFromElsewhereEndsTheProof) {
   // Another daemon's entry, in a shared tier.
   now_ += absl::Seconds(1);
   entries_[kKey] = {now_, Key{1, 77}, Key{2, 2}, absl::Hours(48)};
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
   EXPECT_EQ(Run(kKey, {3, 3, 0}).news, RunNews::kOther);
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
   Repeat(kKey);
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
   Repeat(kOtherKey);
   Prove(kOtherKey, "dsdssss");
   for (const Key& key : {kKey, kOtherKey}) {
-    EXPECT_EQ(VerdictOf(key, {3, 3, 0}), Verdict::kRead);
-    EXPECT_EQ(VerdictOf(key, {2, 3, 0}), Verdict::kRead);
-    EXPECT_EQ(VerdictOf(key, {3, 2, 0}), Verdict::kHit);
+    EXPECT_EQ(VerdictOf(key, {3, 3, 0}), DriftVerdict::kRead);
+    EXPECT_EQ(VerdictOf(key, {2, 3, 0}), DriftVerdict::kRead);
+    EXPECT_EQ(VerdictOf(key, {3, 2, 0}), DriftVerdict::kHit);
   }
   // Another step is another function of drift.
   Call call;
@@ -384,7 +384,7 @@ TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
     Run(call);
   }
   Prove(call.key);
-  EXPECT_EQ(VerdictOf(call.key, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(call.key, {3, 3, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AStepThatReadsVersionsIsNeitherAskedNorBelieved) {
@@ -392,7 +392,7 @@ TEST_F(EvidenceTest, AStepThatReadsVersionsIsNeitherAskedNorBelieved) {
   Prove(kKey);
   Repeat(kOtherKey);
   Prove(kOtherKey, "dsddsd");
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
   EXPECT_FALSE(Run(kOtherKey, {3, 3, 0}).questions_due);
   EXPECT_FALSE(Run(kOtherKey, {4, 4, 0}, 2).questions_due);
   EXPECT_FALSE(Begin(kOtherKey).has_value());
@@ -404,15 +404,15 @@ TEST_F(EvidenceTest, WhileVersionsAreUndecidedNoDriftIsBelieved) {
   Repeat(kOtherKey);
   auto running = Begin(kOtherKey);
   Answer(&*running, "dsd");
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
   Answer(&*running, "sn");
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
   // A later repeat asks about versions alone, also one of a key that is proven.
   now_ += Evidence::kErrorPause;
   EXPECT_TRUE(Run(kKey, {3, 3, 0}).questions_due);
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {4, 3, 0}), Verdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), Verdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {4, 3, 0}), DriftVerdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kRead);
 }
 
 TEST_F(EvidenceTest, WhereTimesAreReadAnotherAnswerAfterOtherTimesIsNoNews) {
@@ -432,7 +432,7 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterCountsOnlyForTheSameAnswer) {
   evidence_.Report(&*running, Answered::kSame, now_);
   Run(kKey, {5, 5, 0}, 1);
   Run(kKey, {6, 6, 0}, 1);
-  EXPECT_EQ(VerdictOf(kKey, {7, 7, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {7, 7, 0}), DriftVerdict::kUnproven);
 }
 
 TEST_F(EvidenceTest, AProofThatComesBackLaterCountsOverARefill) {
@@ -441,7 +441,7 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterCountsOverARefill) {
   Answer(&*running, "sss");
   Run(kKey, {3, 3, 0});
   Answer(&*running, "s");
-  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AProofThatComesBackLaterIsNotBelievedWhereItsStepReads) {
@@ -452,8 +452,8 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterIsNotBelievedWhereItsStepReads) {
   ASSERT_TRUE(evidence_.Take(&*running, now_));
   Prove(kOtherKey, "dsdssss");
   evidence_.Report(&*running, Answered::kSame, now_);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kRead);
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
@@ -467,8 +467,8 @@ TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
     Prove(kOtherKey, others);
     EXPECT_FALSE(evidence_.Take(&*running, now_)) << others;
     EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), others == std::string("dsddsd")
-                                              ? Verdict::kRead
-                                              : Verdict::kUnproven);
+                                              ? DriftVerdict::kRead
+                                              : DriftVerdict::kUnproven);
   }
 }
 
@@ -566,20 +566,20 @@ TEST_F(EvidenceTest, AProofThatRunsOutOfBudgetWaitsForALaterRepeat) {
   Answer(&*second, "s");
   EXPECT_FALSE(evidence_.Take(&*first, now_));
   EXPECT_FALSE(evidence_.Take(&*second, now_));
-  EXPECT_EQ(VerdictOf({5, 9}, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf({5, 9}, {3, 3, 0}), DriftVerdict::kUnproven);
   for (uint64_t n = 3; n < 44; ++n)
     EXPECT_EQ(Run({5, 9}, {n, n, 0}).questions_due, n >= 42) << n;
   Prove({5, 9});
-  EXPECT_EQ(VerdictOf({5, 9}, {44, 44, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf({5, 9}, {44, 44, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AHitAcrossDriftAddsHalfAQuestionAndFourHundredAreSaved) {
   Repeat(kKey);
   Prove(kKey);
   const double before = Figures().budget;
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
   EXPECT_EQ(Figures().budget, before + 0.5);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 1}), Verdict::kMoved);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 1}), DriftVerdict::kMoved);
   EXPECT_EQ(Figures().budget, before + 0.5);
   for (int i = 0; i < 1000; ++i) Judge(kKey, {3, 3, 0});
   EXPECT_EQ(Figures().budget, 400);
@@ -650,22 +650,22 @@ TEST_F(EvidenceTest, APurgeForgetsAKeyAFunctionOrAll) {
   Repeat(kOtherKey);
   Prove(kOtherKey);
   evidence_.Forget(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven);
-  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kHit);
   evidence_.ForgetFunction(kFunction + 1);
-  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kHit);
   // A purge of the function also forgets what its steps read.
   Repeat(kKey, 10);
   Prove(kKey, "dsddsd");
   EXPECT_EQ(evidence_.StepsOf(kFunction).size(), 1u);
   evidence_.ForgetFunction(kFunction);
-  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kUnproven);
   EXPECT_TRUE(evidence_.StepsOf(kFunction).empty());
   Repeat(kKey, 20);
   Prove(kKey);
-  EXPECT_EQ(VerdictOf(kKey, {23, 23, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {23, 23, 0}), DriftVerdict::kHit);
   evidence_.ForgetFunction(absl::nullopt);
-  EXPECT_EQ(VerdictOf(kKey, {23, 23, 0}), Verdict::kUnproven);
+  EXPECT_EQ(VerdictOf(kKey, {23, 23, 0}), DriftVerdict::kUnproven);
   EXPECT_EQ(evidence_.bytes(), 0u);
 }
 
@@ -712,7 +712,7 @@ TEST_F(EvidenceTest, LeastRecentlyUsedKeysAreDroppedBeyondTheLimit) {
     Run({6, i}, {1, 1, 0});
     // This key is used, so it stays.
     if (i % 1000 == 0) {
-      EXPECT_NE(VerdictOf(kKey, {3, 3, 0}), Verdict::kUnproven) << i;
+      EXPECT_NE(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven) << i;
     }
     ASSERT_LE(evidence_.bytes(), Evidence::kMostBytes);
   }

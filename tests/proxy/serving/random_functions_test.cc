@@ -80,11 +80,11 @@ struct Request {
   }
   DriftKinds Kinds() const {
     DriftKinds kinds;
-    kinds.push_back({1, Hash({versions[0], versions[1]}), DriftType::kVersion});
+    kinds.push_back({1, Hash({versions[0], versions[1]}), /*is_time=*/false});
     for (const int map_key : {0, 1})
       kinds.push_back({static_cast<uint64_t>(2 + map_key),
                        Hash({times[2 * map_key], times[2 * map_key + 1]}),
-                       DriftType::kTime});
+                       /*is_time=*/true});
     return kinds;
   }
   Key Drift() const {
@@ -359,7 +359,7 @@ class Simulation {
       if (fresh && evidence_
                            .Judge(key, entry.tuned.started, entry.tuned.drift,
                                   kinds, TimeOf(now_))
-                           .verdict == Verdict::kHit) {
+                           .verdict == DriftVerdict::kHit) {
         ++totals->hits_across_drift;
         if (!(function_.Call(request, entry.clock) == entry.answer))
           ++totals->wrong;
