@@ -271,11 +271,12 @@ bool Evidence::Take(Running* running, absl::Time now) {
   if (running->proof.ended()) return false;
   double& budget = functions_[running->function].figures.budget;
   const auto step = steps_.find(running->step);
-  // A step that is found to read more than this proof assumes is asked by a
-  // later proof, about what it does not read.
+  // Times that another proof found to be read are not asked about any more. A
+  // later proof asks about versions alone.
   if (budget < 1 || !running_[running->key].key || step == steps_.end() ||
       Silent(*step->second, now) ||
-      step->second->figures.reads > running->proof.reads()) {
+      (!running->proof.versions_alone() &&
+       step->second->figures.reads != Reads::kNothing)) {
     running->proof.Abort();
     End(*running);
     return false;

@@ -67,11 +67,11 @@ struct TunedRun {
   FunctionId function = 0;
   Key step;  // hash of function, generation, input, apiVersion and kind
   Key key;
-  TunedEntry entry;         // as which its answer is stored
-  const DriftKinds* kinds;  // of its request
-  bool stored = true;       // false: the answer is not stored
-  bool for_caller = true;   // false: a refresh
-  double tune_share = 0.1;  // the setting
+  TunedEntry entry;                   // as which its answer is stored
+  const DriftKinds* kinds = nullptr;  // of its request
+  bool stored = true;                 // false: the answer is not stored
+  bool for_caller = true;             // false: a refresh
+  double tune_share = 0.1;            // the setting
 };
 
 enum class DriftVerdict : uint8_t {
@@ -230,7 +230,9 @@ class Evidence {
     Step* step;
     TunedEntry entry;
     absl::Time proven = absl::InfinitePast();  // when that proof began
-    // A hash of the request's kinds, and 32 bits of each kind's value.
+    // A hash of the request's kinds, and 32 bits of each kind's value. Equal
+    // bits of other values (one in 4e9) can hide a kind that moved first. The
+    // questions altered it, too.
     uint64_t shape = 0;
     std::unique_ptr<uint32_t[]> values;
     uint32_t ticked = 0;  // bit i: kind i is known to tick

@@ -73,7 +73,7 @@ class Proof {
   ProofResult result() const { return result_; }
   // True if the four questions got the entry's answer.
   bool proven() const { return proven_; }
-  // True if those four altered versions alone.
+  // True if its questions, now or at its end, alter versions alone.
   bool versions_alone() const { return versions_alone_; }
 
  private:

@@ -456,6 +456,19 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterIsNotBelievedWhereItsStepReads) {
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
 }
 
+TEST_F(EvidenceTest, TwoProofsMayFindThatTheStepReadsTimes) {
+  Repeat(kKey);
+  Repeat(kOtherKey);
+  auto running = Begin(kKey);
+  Answer(&*running, "ds");
+  ASSERT_TRUE(evidence_.Take(&*running, now_));
+  Prove(kOtherKey, "dsdssss");
+  evidence_.Report(&*running, Answered::kDiffers, now_);
+  Answer(&*running, "ssss");
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kHit);
+}
+
 TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
   for (const char* const others : {"dsdssss", "dsddsd", "dd", "n"}) {
     evidence_.ForgetFunction(absl::nullopt);
