@@ -28,6 +28,7 @@
 #include "proxy/peer_events.h"
 #include "proxy/purge.h"
 #include "proxy/serving/handler.h"
+#include "proxy/serving/tuning.h"
 #include "proxy/settings/settings.h"
 #include "proxy/telemetry/access_log.h"
 #include "proxy/telemetry/admin.h"
@@ -126,6 +127,8 @@ class Daemon::Impl {
   std::vector<telemetry::ListedSetting> settings;
   // Null with explain.memory 0. It outlives calls.
   std::unique_ptr<insight::explain::MissMemory> misses;
+  // It outlives calls.
+  serving::Tuning tuning;
   // It outlives calls, because they write to its writers.
   TraceSwitch trace;
   telemetry::AccessLog access_log{instruments.access_log()};
@@ -342,7 +345,7 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     function.handler = std::make_unique<serving::FunctionHandler>(
         id, options, impl_->store.get(), clock, function.upstream.get(),
         *instruments, impl_->trace.shared(), impl_->misses.get(),
-        &impl_->access_log);
+        &impl_->access_log, &impl_->tuning);
     transport::ListenerOptions listen;
     listen.address = options.listen;
     listen.workers = workers;
@@ -547,6 +550,7 @@ bool Daemon::Accepting() const {
 
 void Daemon::Drain(std::function<void()> overdue) {
   draining_ = true;
+  impl_->tuning.silent = true;
   ready_ = false;
   // A daemon that stops does not change its settings any more.
   impl_->alarms.Stop();

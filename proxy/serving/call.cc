@@ -9,10 +9,12 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/key/drift_kinds.h"
 #include "cache/wire/origin.h"
 #include "http2/recycler.h"
 #include "proxy/serving/answer.h"
 #include "proxy/serving/failure.h"
+#include "proxy/serving/question.h"
 #include "proxy/serving/refresh.h"
 
 namespace fncache::proxy::serving {
@@ -60,8 +62,8 @@ Use UseOf(cache::Reason reason, bool stale) {
   using cache::Reason;
   if (cache::SkipsLookup(reason)) return Use::kPass;
   if (reason == Reason::kNoStore) return Use::kAnswer;
-  const bool replaces =
-      stale || reason == Reason::kExpired || reason == Reason::kNoCache;
+  const bool replaces = stale || reason == Reason::kExpired ||
+                        reason == Reason::kNoCache || reason == Reason::kDrift;
   return replaces ? Use::kReplace : Use::kStore;
 }
 
@@ -140,6 +142,7 @@ void RunFunctionCall::CheckOrigin() {
 void RunFunctionCall::Work() {
   const cache::key::Digest digest = ComputeDigest();
   if (digest.keyed) key_ = digest.key;
+  if (state_->tunes()) KeepDrift(digest);
   // The tag is copied, because it refers to memory that the thread's next call
   // overwrites.
   KeepTag(digest.tag);
@@ -148,13 +151,19 @@ void RunFunctionCall::Work() {
 void RunFunctionCall::OnWorked() {
   // The call has not ended: up to here no stage watches its caller.
   const auto keep = shared_from_this();
-  OnKeyed({key_ != cache::key::Key(), key_, tag()});
+  cache::key::Digest digest;
+  digest.keyed = key_ != cache::key::Key();
+  digest.key = key_;
+  digest.drift = drift_;
+  digest.tag = tag();
+  OnKeyed(digest);
 }
 
 void RunFunctionCall::OnKeyed(const cache::key::Digest& digest) {
   if (digest.keyed && reason_ != cache::Reason::kNoCache) return LookUp(digest);
   if (digest.keyed) {
     key_ = digest.key;
+    if (state_->tunes()) KeepDrift(digest);
   } else if (!cache::SkipsLookup(reason_) &&
              reason_ != cache::Reason::kNoStore) {
     reason_ = cache::Reason::kUnreadable;
@@ -184,8 +193,9 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
 
 bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
                                  absl::string_view tag, absl::Time now) {
+  absl::optional<Judgement> judged;
   if (found.entry) {
-    switch (state_->FreshnessOf(key_, *found.entry, now)) {
+    switch (state_->FreshnessOf(Request(), *found.entry, now, &judged)) {
       case cache::Freshness::kFresh:
         if (shadow_ != nullptr) {
           Rehearse(found.entry);
@@ -203,8 +213,40 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
         break;
     }
   }
-  NoteStale(found, now);
+  if (judged.has_value() && judged->verdict != DriftVerdict::kHit &&
+      state_->FreshnessForItself(key_, *found.entry, now) <
+          cache::Freshness::kIfError) {
+    NoteDrift(*judged);
+  } else {
+    NoteStale(found, now);
+  }
   return false;
+}
+
+void RunFunctionCall::KeepDrift(const cache::key::Digest& digest) {
+  if (tuned_ != nullptr || !digest.keyed) return;
+  drift_ = digest.drift;
+  tuned_ = std::make_shared<TunedCall>();
+  tuned_->drift = digest.drift;
+  tuned_->kinds = cache::key::KindsOf(digest.drifts);
+  tuned_->reencoded = digest.reencoded;
+}
+
+void RunFunctionCall::NoteDrift(const Judgement& judgement) {
+  reason_ = cache::Reason::kDrift;
+  judgement_ = judgement;
+}
+
+std::string RunFunctionCall::DriftDetail() {
+  std::string detail = VerdictName(judgement_.verdict);
+  if (judgement_.verdict != DriftVerdict::kMoved) return detail;
+  // The names are not kept: such a request is read once more.
+  keying.pieces.assign({plain().bytes()});
+  const cache::key::Digest digest =
+      state_->digester(incoming_->method())
+          .Compute(keying.pieces, &keying.scratch);
+  return absl::StrCat(detail, " ",
+                      cache::key::KindName(digest.drifts, judgement_.moved));
 }
 
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
@@ -218,7 +260,7 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   reason_ = cache::Reason::kExpired;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
-      state_->FreshnessOf(key_, *found.entry, now) ==
+      state_->FreshnessOf(Request(), *found.entry, now) ==
           cache::Freshness::kSpent) {
     return;
   }
@@ -233,9 +275,15 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
 void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
   key_ = digest.key;
+  drift_ = digest.drift;
   if (trace_) trace_->SetKey(digest.key);
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = state_->store.GetMemory(key_, now);
+  // A fresh entry of its own drift answers without a look at its kinds.
+  if (state_->tunes() && !(found.entry && found.entry->drift() == drift_ &&
+                           state_->IsFreshForItself(key_, found.entry, now))) {
+    KeepDrift(digest);
+  }
   if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   // An entry that has expired in memory is not looked up below, where it is no
@@ -297,7 +345,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
     const cache::store::Found found = state_->store.GetMemory(key_, now);
-    if (state_->IsFresh(key_, found.entry, now)) {
+    if (state_->IsFresh(Request(), found.entry, now)) {
       // Joined callers get this entry. A released caller frees its slot.
       if (verdict == Verdict::kLead) {
         context_.flights.FinishFound(seat_.get(), found.entry, now);
@@ -306,13 +354,14 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
       }
       return Answer(found.entry, tag(), now, cache::Outcome::kHit);
     }
-    NoteStale(found, now);
+    // An entry of another drift is that of the look-up, or a newer one.
+    if (reason_ != cache::Reason::kDrift) NoteStale(found, now);
   }
   const bool leads = verdict == Verdict::kLead;
   const bool outlives =
       leads &&
       state_->policy.options().finish_abandoned > absl::ZeroDuration() &&
-      context_.refreshes.Allows(key_, context_.clock.Now());
+      context_.refreshes.Allows({key_, drift_}, context_.clock.Now());
   Launch(outlives);
   if (leads) {
     run_->SetFlight(context_.flights.Launched(seat_.get(), run_, outlives));
@@ -327,6 +376,12 @@ void RunFunctionCall::Launch(bool outlives) {
   run_ = http2::MakeRecycled<UpstreamRun>(&context_, state_,
                                           UseOf(reason_, found_stale_), key_);
   if (shadow_ != nullptr) run_->SetShadow(std::move(shadow_));
+  if (tuned_ != nullptr && UseOf(reason_, found_stale_) >= Use::kStore) {
+    PrepareToLearn(&context_, state_, key_, *incoming_,
+                   /*found=*/found_stale_ || reason_ == cache::Reason::kDrift,
+                   tuned_.get());
+    run_->SetTuned(tuned_);
+  }
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
@@ -343,6 +398,11 @@ void RunFunctionCall::Launch(bool outlives) {
 
 void RunFunctionCall::Explain() {
   const bool stale = reason_ == cache::Reason::kExpired;
+  if (reason_ == cache::Reason::kDrift) {
+    why_.reason = reason_;
+    why_.detail = DriftDetail();
+    return;
+  }
   if (!stale && reason_ != cache::Reason::kUnknown) return;
   why_.reason = reason_;
   if (context_.misses == nullptr) return;
@@ -362,6 +422,11 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
     // The call that filled the entry may have had older settings.
     if (signal.entry && !state_->policy.MayServe(*signal.entry)) {
       return Follow(Verdict::kRun, /*look_again=*/false);
+    }
+    // A later call with other drift may have filled it.
+    if (signal.entry && state_->tunes() && signal.entry->drift() != drift_ &&
+        !state_->IsFresh(Request(), signal.entry, context_.clock.Now())) {
+      return Miss();
     }
     looked_up_ = absl::Now();
     return Answer(
@@ -447,7 +512,13 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
     AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
   } else {
     context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
-    AddStatus(HitStatus(state_->ServedFor(key_, *entry, now)).text());
+    const HitStatus status(state_->ServedFor(key_, *entry, now));
+    if (state_->tunes() && info.drift != drift_) {
+      state_->evidence->OnHit(key_, tuned_->kinds);
+      AddStatus(absl::StrCat(status.text(), "; detail=drift"));
+    } else {
+      AddStatus(status.text());
+    }
   }
   absl::optional<absl::Duration> ttl;
   if (how == Outcome::kStaleHit) {
@@ -470,7 +541,7 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
   absl::optional<Refresh> refresh =
-      Refresh::Open(&context_, state_, key_, *incoming_);
+      Refresh::Open(&context_, state_, {key_, drift_}, tuned_, *incoming_);
   // If the function runs for a refresh, none of its time is saved.
   Answer(entry, tag, now, cache::Outcome::kStaleHit,
          /*saves=*/!refresh.has_value());
@@ -484,7 +555,7 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   cache::store::EntryRef entry = state_->store.GetMemory(key_, now).entry;
   if (!entry) entry = old_;
   const bool spent =
-      state_->FreshnessOf(key_, *entry, now) == cache::Freshness::kSpent;
+      state_->FreshnessOf(Request(), *entry, now) == cache::Freshness::kSpent;
   return spent ? nullptr : entry;
 }
 
@@ -500,7 +571,7 @@ void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
                                 absl::Time now, const grpc::Status& status) {
   // The call is not a miss any more, so it has no reason.
   why_.reason = cache::Reason::kNone;
-  if (state_->IsFresh(key_, entry, now)) {
+  if (state_->IsFreshForItself(key_, entry, now)) {
     return Answer(entry, tag(), now, cache::Outcome::kHit);
   }
   context_.instruments.RecordServedOver(status.error_code());
@@ -510,9 +581,9 @@ void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
 
 void RunFunctionCall::AddForwardStatus(bool collapsed, bool stored) {
   const absl::string_view status = ForwardStatus(reason_, collapsed, stored);
-  if (why_.reason == cache::Reason::kNone || context_.misses == nullptr) {
-    return AddStatus(status);
-  }
+  const bool known =
+      context_.misses != nullptr || why_.reason == cache::Reason::kDrift;
+  if (why_.reason == cache::Reason::kNone || !known) return AddStatus(status);
   AddStatus(absl::StrCat(status, MissDetail(why_)));
 }
 

@@ -83,7 +83,7 @@ class RunFunctionCall final
    public:
     Seat(const cache::key::Key& key,
          const std::shared_ptr<RunFunctionCall>& call)
-        : FlightCaller(key, call->incoming_->deadline().end(),
+        : FlightCaller({key, call->drift_}, call->incoming_->deadline().end(),
                        call->reason_ == cache::Reason::kExpired,
                        /*has_old=*/static_cast<bool>(call->old_)),
           worker_(call->worker()),
@@ -132,6 +132,16 @@ class RunFunctionCall final
   void Launch(bool outlives = false);
   // Finds out why the call missed, and remembers its request.
   void Explain();
+  // The request, for the gate.
+  RequestKey Request() const {
+    return {key_, drift_, tuned_ == nullptr ? nullptr : &tuned_->kinds};
+  }
+  // Keeps what `digest` says of drift, before its memory is used again.
+  void KeepDrift(const cache::key::Digest& digest);
+  // An entry was found that answers only across drift, and may not.
+  void NoteDrift(const Judgement& judgement);
+  // Why an entry may not answer across drift, for `cache-status`.
+  std::string DriftDetail();
   // From now on OnGone is called when the caller leaves. Call it last where a
   // stage begins: if the caller has left already, the call ends here.
   void WatchCaller();
@@ -188,14 +198,17 @@ class RunFunctionCall final
   Stage stage_ = Stage::kReading;
   // Why the call goes to the function, unless it is a hit. Its cache-status,
   // its outcome and the use of its answer follow from this. A miss has
-  // kUnknown or kExpired, as its look-up showed.
+  // kUnknown, kExpired or kDrift, as its look-up showed.
   cache::Reason reason_ = cache::Reason::kUnknown;
   std::shared_ptr<RunFunctionCall> self_;  // until kOver
 
   // The settings of the call, from OnRead to its end.
   FunctionStatePtr state_;
 
-  cache::key::Key key_;  // all zero: it has none (yet)
+  cache::key::Key key_;    // all zero: it has none (yet)
+  cache::key::Key drift_;  // its drift digest; all zero without tuning
+  std::shared_ptr<TunedCall> tuned_;  // with tuning, if no answer was found
+  Judgement judgement_;               // with Reason::kDrift
   // These are set when the look-up in memory finds no answer.
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;

@@ -17,10 +17,11 @@ ServingContext::ServingContext(
     cache::store::TieredStore* store, Clock* clock,
     transport::Upstream* upstream,
     const telemetry::FunctionInstruments& instruments, TraceShared* traces,
-    insight::explain::MissMemory* misses, telemetry::AccessLog* access_log)
+    insight::explain::MissMemory* misses, telemetry::AccessLog* access_log,
+    Tuning* tuning)
     : id(id),
       name(options.name),
-      states(options, store),
+      states(options, store, tuning == nullptr ? nullptr : &tuning->evidence),
       clock(*clock),
       upstream(*upstream),
       instruments(instruments),
@@ -28,6 +29,7 @@ ServingContext::ServingContext(
       log(options.name),
       traces(traces),
       misses(misses),
-      access_log(access_log) {}
+      access_log(access_log),
+      tuning(tuning) {}
 
 }  // namespace fncache::proxy::serving

@@ -152,6 +152,25 @@ void Evidence::OnHit(const Key& key, const DriftKinds& kinds) {
   figures.budget = std::min(figures.budget + kBudgetOfHit, kMostBudget);
 }
 
+bool Evidence::Knows(const Key& key, absl::optional<absl::Time> started) {
+  MutexLock lock(&mutex_);
+  const auto found = by_key_.find(key);
+  return found != by_key_.end() &&
+         (!started.has_value() || found->second->entry.started == *started);
+}
+
+bool Evidence::MayAskLater(FunctionId function, const Key& step, const Key& key,
+                           double tune_share, absl::Time now) {
+  MutexLock lock(&mutex_);
+  const auto known = by_key_.find(key);
+  if (known != by_key_.end()) return MayAsk(*known->second, tune_share, now);
+  const auto found = steps_.find(step);
+  const Function& of = functions_[function];
+  return (found == steps_.end() || !Silent(*found->second, now)) &&
+         tune_share > 0 && of.figures.budget >= Proof::kQuestions &&
+         of.proofs < kProofsAtOnce;
+}
+
 // --- Runs. ---
 
 RunNote Evidence::OnRun(const TunedRun& run, const TunedEntry* older,

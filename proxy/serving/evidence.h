@@ -144,6 +144,12 @@ class Evidence {
   // It did so. This adds to the function's budget.
   void OnHit(const Key& key, const DriftKinds& kinds);
 
+  // There is evidence of this key. With `started`: it describes that entry.
+  bool Knows(const Key& key, absl::optional<absl::Time> started = {});
+  // A run of this key, which has not begun, may make questions due.
+  bool MayAskLater(FunctionId function, const Key& step, const Key& key,
+                   double tune_share, absl::Time now);
+
   // Learns of a run with an answer, after its fill. `older` is the entry of
   // the key that was found before the run, if any, fresh or not.
   RunNote OnRun(const TunedRun& run, const TunedEntry* older, absl::Time now);

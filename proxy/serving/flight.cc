@@ -212,7 +212,7 @@ Verdict FlightTable::Enter(const FlightCallerPtr& caller, absl::Time now) {
     caller->stale_ |= found->second->stale;
     found->second->joined.emplace(caller->number_, caller);
     if (std::exchange(found->second->abandonment, 0) != 0) {
-      ReturnSlot(found->second.get());
+      FreeSlot(found->second.get());
       instruments_.AbandonedRunning(-1);
     }
     instruments_.CallerJoined();
@@ -262,14 +262,13 @@ bool FlightTable::TakeSlot() {
   return false;
 }
 
-void FlightTable::ReturnSlot(Flight* flight) {
-  if (!std::exchange(flight->unattended, false)) return;
-  unattended_.fetch_sub(1, std::memory_order_relaxed);
+void FlightTable::FreeSlot(Flight* flight) {
+  if (std::exchange(flight->unattended, false)) ReturnSlot();
 }
 
 void FlightTable::Close(Flight* flight) {
   flight->closed = true;
-  ReturnSlot(flight);
+  FreeSlot(flight);
   if (std::exchange(flight->abandonment, 0) != 0) {
     instruments_.AbandonedRunning(-1);
   }

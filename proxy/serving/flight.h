@@ -35,13 +35,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
 #include "cache/key/key.h"
 #include "cache/store/entry.h"
 #include "common/mutex.h"
+#include "proxy/serving/flight_key.h"
 
 namespace fncache::proxy::telemetry {
 class FunctionInstruments;
@@ -71,24 +71,6 @@ struct FlightSignal {
   bool found = false;
   // With Verdict::kOld: the status that the flight's call ended with.
   int code = 0;
-};
-
-// Callers join a flight if their requests are equal: the key is, and the drift.
-struct FlightKey {
-  FlightKey(const cache::key::Key& key,  // NOLINT(google-explicit-constructor)
-            const cache::key::Key& drift = {})
-      : key(key), drift(drift) {}
-
-  cache::key::Key key;
-  cache::key::Key drift;  // the drift digest; zero without tuning
-
-  friend bool operator==(const FlightKey& a, const FlightKey& b) {
-    return a.key == b.key && a.drift == b.drift;
-  }
-  template <typename H>
-  friend H AbslHashValue(H state, const FlightKey& key) {
-    return H::combine(std::move(state), key.key, key.drift);
-  }
 };
 
 // One caller, as the table knows it. Derive from it to receive signals.
@@ -256,6 +238,13 @@ class FlightTable {
   size_t Detach(const cache::key::Key& key);
   size_t DetachAll();
 
+  // Takes one of the `max_unattended` slots, until ReturnSlot; false if none is
+  // free. For calls of the function that are in no flight.
+  bool TakeSlot();
+  void ReturnSlot() { unattended_.fetch_sub(1, std::memory_order_relaxed); }
+  // Released callers wait for a slot.
+  bool CallersWait() const { return gate_.queued() > 0; }
+
   // From now on at most `max_released` released calls run at once. Calls beyond
   // that continue to their end.
   void SetMaxReleased(int max_released);
@@ -282,9 +271,7 @@ class FlightTable {
   //
   // A flight that `leader` leads.
   std::shared_ptr<Flight> Open(const FlightCallerPtr& leader);
-  // Takes one of the `max_unattended` slots; false if none is free.
-  bool TakeSlot();
-  void ReturnSlot(Flight* flight);
+  void FreeSlot(Flight* flight);
   // From now on the table ignores reports about the flight: they are late.
   void Close(Flight* flight);
 

@@ -64,9 +64,8 @@ FunctionStates::FunctionStates(const settings::FunctionOptions& options,
       states_(std::make_shared<FunctionState>(options, store, evidence)) {}
 
 void FunctionStates::Replace(const settings::FunctionOptions& options) {
-  states_.Replace(
-      std::make_shared<FunctionState>(options, store_, evidence_,
-                                      Newest()->shadow));
+  states_.Replace(std::make_shared<FunctionState>(options, store_, evidence_,
+                                                  Newest()->shadow));
 }
 
 }  // namespace fncache::proxy::serving

@@ -83,7 +83,7 @@ class FunctionState {
     const Judgement judgement = JudgeDrift(request, entry, now);
     if (judged != nullptr) *judged = judgement;
     return judgement.verdict == DriftVerdict::kHit ? freshness
-                                              : cache::Freshness::kSpent;
+                                                   : cache::Freshness::kSpent;
   }
   // The use that the request with which it was filled may make of an entry.
   cache::Freshness FreshnessForItself(const cache::key::Key& key,
@@ -128,7 +128,7 @@ class FunctionState {
   // The purges of the function's entries.
   const cache::store::BanScope& bans;
   cache::store::TieredStore& store;
-  Evidence* const evidence;  // null: there is no tuning
+  Evidence* const evidence;                   // null: there is no tuning
   const std::shared_ptr<ShadowTrial> shadow;  // null unless `mode: shadow`
 
  private:

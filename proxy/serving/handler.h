@@ -61,12 +61,18 @@ class FunctionHandler final : public transport::CallHandler {
                                absl::Time now) const {
     return State()->FreshnessForItself(key, entry, now);
   }
-  // Closes the open flight of a key, or every open flight, to later callers.
-  // Returns the number of those flights.
+  // A key, or everything, was purged: closes its open flights to later callers,
+  // and forgets its evidence. Returns the number of those flights.
   size_t DetachFlight(const cache::key::Key& key) {
+    if (context_.tuning != nullptr) context_.tuning->evidence.Forget(key);
     return context_.flights.Detach(key);
   }
-  size_t DetachFlights() { return context_.flights.DetachAll(); }
+  size_t DetachFlights() {
+    if (context_.tuning != nullptr) {
+      context_.tuning->evidence.ForgetFunction(context_.id);
+    }
+    return context_.flights.DetachAll();
+  }
 
   // How many keys are not refreshed for now, because their refresh failed.
   size_t BackingOff() {

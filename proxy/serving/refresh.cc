@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "http2/recycler.h"
 #include "proxy/limits/budget.h"
+#include "proxy/serving/question.h"
 #include "proxy/transport/deadline.h"
 
 namespace fncache::proxy::serving {
@@ -16,7 +17,7 @@ constexpr absl::Duration kPatience = absl::Minutes(2);
 // It leads its flight until that ends, so it gets no signal.
 class RefreshSeat final : public FlightCaller {
  public:
-  explicit RefreshSeat(const cache::key::Key& key)
+  explicit RefreshSeat(const FlightKey& key)
       : FlightCaller(key, absl::InfiniteFuture(), /*stale=*/true) {}
   void OnSignal(FlightSignal /*signal*/) override {}
 };
@@ -25,7 +26,8 @@ class RefreshSeat final : public FlightCaller {
 
 absl::optional<Refresh> Refresh::Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      const cache::key::Key& key,
+                                      const FlightKey& key,
+                                      std::shared_ptr<TunedCall> tuned,
                                       const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return absl::nullopt;
@@ -50,14 +52,18 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
       return absl::nullopt;
   }
   // A refresh that has just ended may have filled the key after the look-up.
-  const cache::store::Found found = state->store.GetMemory(key, now);
+  const cache::store::Found found = state->store.GetMemory(key.key, now);
   if (state->IsFreshForItself(key.key, found.entry, now)) {
     context->flights.FinishFound(seat.get(), found.entry, now);
     return absl::nullopt;
   }
   context->instruments.RefreshBegun();
+  if (tuned != nullptr) {
+    PrepareToLearn(context, state, key.key, call, /*found=*/true, tuned.get());
+  }
   auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
-                                              Use::kReplace, key);
+                                              Use::kReplace, key.key);
+  run->SetTuned(std::move(tuned));
   run->SetRefresh(std::move(memory));
   return Refresh(std::move(run), &context->flights, seat, call);
 }

@@ -27,12 +27,14 @@ namespace fncache::proxy::serving {
 
 class Refresh final {
  public:
-  // Opens a refresh of the key of `call`, whose entry is past its time. Absent:
-  // the refresh is not needed or not possible. From now on misses of the key
-  // wait for it, so Launch must follow. Until then `call` may end.
+  // Opens a refresh with the request of `call`, whose entry is past its time.
+  // `tuned` is null without tuning. Absent: the refresh is not needed or not
+  // possible. From now on misses of the key and drift wait for it, so Launch
+  // must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      const cache::key::Key& key,
+                                      const FlightKey& key,
+                                      std::shared_ptr<TunedCall> tuned,
                                       const transport::IncomingCall& call);
 
   // Calls the function. Call it once.

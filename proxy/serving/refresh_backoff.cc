@@ -5,14 +5,14 @@
 
 namespace fncache::proxy::serving {
 
-bool RefreshBackoff::Allows(const cache::key::Key& key, absl::Time now) {
+bool RefreshBackoff::Allows(const FlightKey& key, absl::Time now) {
   if (keys() == 0) return true;
   MutexLock lock(&mutex_);
   const auto it = failures_.find(key);
   return it == failures_.end() || it->second.until <= now;
 }
 
-void RefreshBackoff::Failed(const cache::key::Key& key, absl::Time now) {
+void RefreshBackoff::Failed(const FlightKey& key, absl::Time now) {
   MutexLock lock(&mutex_);
   Forget(now);
   Failure& failure = failures_[key];
@@ -27,7 +27,7 @@ void RefreshBackoff::Failed(const cache::key::Key& key, absl::Time now) {
   Forget(now);
 }
 
-void RefreshBackoff::Succeeded(const cache::key::Key& key) {
+void RefreshBackoff::Succeeded(const FlightKey& key) {
   if (keys() == 0) return;
   MutexLock lock(&mutex_);
   const auto it = failures_.find(key);

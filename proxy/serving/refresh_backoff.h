@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// RefreshBackoff: the keys of one function that are not refreshed for now,
-// because their refresh failed. The delay is 1 s after the first failure, twice
-// as long after each further one, and at most 30 s. A key that does not fail
-// for 30 s after its delay begins at 1 s again. Above kMostKeys the key that
-// failed longest ago does, too.
+// RefreshBackoff: the keys of one function (with their drift) that are not
+// refreshed for now, because their refresh failed. The delay is 1 s after the
+// first failure, twice as long after each further one, and at most 30 s. A key
+// that does not fail for 30 s after its delay begins at 1 s again. Above
+// kMostKeys the key that failed longest ago does, too.
 //
 // Thread-safe.
 #ifndef FNCACHE_PROXY_SERVING_REFRESH_BACKOFF_H_
@@ -17,8 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
-#include "cache/key/key.h"
 #include "common/mutex.h"
+#include "proxy/serving/flight_key.h"
 
 namespace fncache::proxy::serving {
 
@@ -30,9 +30,9 @@ class RefreshBackoff {
   static constexpr size_t kMostKeys = 4096;
 
   // Whether the key may be refreshed at `now`.
-  bool Allows(const cache::key::Key& key, absl::Time now);
-  void Failed(const cache::key::Key& key, absl::Time now);
-  void Succeeded(const cache::key::Key& key);
+  bool Allows(const FlightKey& key, absl::Time now);
+  void Failed(const FlightKey& key, absl::Time now);
+  void Succeeded(const FlightKey& key);
 
   // How many keys may not be refreshed at `now`.
   size_t Waiting(absl::Time now);
@@ -51,10 +51,9 @@ class RefreshBackoff {
   // The size of `failures_`. While it is 0, no thread locks the mutex.
   std::atomic<size_t> size_{0};
   Mutex mutex_;
-  absl::flat_hash_map<cache::key::Key, Failure> failures_
-      ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<FlightKey, Failure> failures_ ABSL_GUARDED_BY(mutex_);
   // Keys in the order of their last failure.
-  std::map<uint64_t, cache::key::Key> order_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, FlightKey> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

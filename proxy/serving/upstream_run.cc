@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proxy/serving/answer.h"
+#include "proxy/serving/question.h"
 #include "proxy/transport/codec.h"
 
 namespace fncache::proxy::serving {
@@ -205,9 +206,52 @@ void UpstreamRun::End() {
                  std::get_if<std::shared_ptr<FlightCaller>>(&role)) {
     context_.flights.Leave(released->get());
   }
-  if (owner_ == nullptr) return;
-  const std::shared_ptr<RunOwner> owner = std::move(owner_);
-  owner->OnAnswer(*call_, stored());
+  if (tuned_ != nullptr && IsFailure(call_->status().error_code())) {
+    state_->evidence->OnFailure(context_.id, ended_);
+  }
+  if (owner_ != nullptr) {
+    const std::shared_ptr<RunOwner> owner = std::move(owner_);
+    owner->OnAnswer(*call_, stored());
+  }
+  if (asks_.has_value()) tuned_->questions->Start(*asks_);
+}
+
+void UpstreamRun::Learn(const cache::ResponseView& view,
+                        const cache::store::EntryRef& older) {
+  // The evidence follows the newest entry.
+  if (fate_ == Fate::kNewer || fate_ == Fate::kOutlived) return;
+  Tuning& tuning = *context_.tuning;
+  TunedRun run;
+  run.function = context_.id;
+  run.step = tuned_->step;
+  run.key = key_;
+  run.kinds = &tuned_->kinds;
+  run.stored = stored();
+  run.for_caller =
+      unattended_.load(std::memory_order_relaxed) != Unattended::kRefresh;
+  run.tune_share = state_->options.tune_share;
+  absl::optional<TunedEntry> before;
+  if (tuned_->learns) {
+    const auto answer = tuning.AnswerOf(view.body, view.facts.ttl);
+    if (answer.has_value()) run.entry = *answer;
+    run.stored = run.stored && answer.has_value();
+    if (older && older->drift().has_value() &&
+        !tuning.evidence.Knows(key_, older->started())) {
+      before = tuning.AnswerOf({older->body()}, older->info().ttl);
+      if (before.has_value()) {
+        before->started = older->started();
+        before->drift = *older->drift();
+      }
+    }
+  } else if (tuning.evidence.Knows(key_)) {
+    // It began while the function ran, so in doubt nothing is known.
+    run.stored = false;
+  }
+  run.entry.started = started_;
+  run.entry.drift = tuned_->drift;
+  const RunNote note = tuning.evidence.OnRun(
+      run, before.has_value() ? &*before : nullptr, ended_);
+  if (note.questions_due && tuned_->questions != nullptr) asks_ = run.entry;
 }
 
 void UpstreamRun::SupersedeOlder() {
@@ -237,9 +281,9 @@ void UpstreamRun::ReportUnattended() {
   // A purge is no failure of the function. A call that started later may have
   // filled the key before this one ended.
   if (entry_ || fate_ == Fate::kPurged || (refreshes && IsFreshInMemory())) {
-    return context_.refreshes.Succeeded(key_);
+    return context_.refreshes.Succeeded(flight_key());
   }
-  context_.refreshes.Failed(key_, ended_);
+  context_.refreshes.Failed(flight_key(), ended_);
   if (!refreshes) return context_.log.AbandonedFailed(call_->status());
   context_.instruments.RefreshFailed();
   context_.log.RefreshFailed(call_->status());
@@ -279,7 +323,12 @@ void UpstreamRun::Apply(const transport::Message& response) {
   }
   refusal_ = storing.refusal;
   if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
+  cache::store::EntryRef older;
+  if (tuned_ != nullptr && tuned_->learns) {
+    older = state_->store.GetMemory(key_, ended_).entry;
+  }
   if (storing.store) Fill(*view, storing);
+  if (tuned_ != nullptr) Learn(*view, older);
   trace_facts_.facts = view->facts;
   for (const absl::string_view piece : view->body) {
     trace_facts_.bytes += piece.size();
@@ -327,6 +376,7 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   info.ttl = view.facts.ttl;
   info.cost = call_->latency();
   info.secrets = view.facts.secrets;
+  if (tuned_ != nullptr) info.drift = tuned_->drift;
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it is only passed on

@@ -93,6 +93,8 @@ class UpstreamRun final : public FlightCall,
   // Sets the released caller. Its slot is freed when this run ends.
   void SetSeat(std::shared_ptr<FlightCaller> seat) { role_ = std::move(seat); }
   bool has_flight() const { return flight() != nullptr; }
+  // With tuning: what the answer adds to the evidence. Null without it.
+  void SetTuned(std::shared_ptr<TunedCall> tuned) { tuned_ = std::move(tuned); }
   // Under `mode: shadow`: `shadow` decides if the answer is compared or stored.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
@@ -147,6 +149,13 @@ class UpstreamRun final : public FlightCall,
                   cache::Policy::Storing* storing) const;
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
+  FlightKey flight_key() const {
+    return {key_, tuned_ == nullptr ? cache::key::Key() : tuned_->drift};
+  }
+  // The evidence learns of the answer, after its fill. `older` is the entry
+  // that was there before, if any.
+  void Learn(const cache::ResponseView& view,
+             const cache::store::EntryRef& older);
   // Reports the fate of the answer to the memory of misses.
   void TellMisses() const;
   // An answer that is not kept ends an older entry that would be served past
@@ -181,6 +190,8 @@ class UpstreamRun final : public FlightCall,
                std::shared_ptr<FlightCaller>>
       role_;
   std::unique_ptr<ShadowCall> shadow_;
+  std::shared_ptr<TunedCall> tuned_;
+  absl::optional<TunedEntry> asks_;  // questions are due about this answer
   std::shared_ptr<transport::UnaryCall> call_;
   // The memory that the call may keep while it is unattended. Set once, while a
   // mutex of the flights is locked.

@@ -465,8 +465,8 @@ TEST_F(EvidenceTest, TwoProofsMayFindThatTheStepReadsTimes) {
   Prove(kOtherKey, "dsdssss");
   evidence_.Report(&*running, Answered::kDiffers, now_);
   Answer(&*running, "ssss");
-  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), Verdict::kRead);
-  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), Verdict::kHit);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kRead);
+  EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {

@@ -224,7 +224,7 @@ class Simulation {
       return;
     }
     cache::store::EntryRef entry;
-    if (again && Look(caller->key(), &entry) == State::kFresh && Draw(2) == 0) {
+    if (again && Look(caller->key().key, &entry) == State::kFresh && Draw(2) == 0) {
       if (verdict == Verdict::kLead) {
         table_->FinishFound(caller.get(), entry, now_);
       } else {
@@ -234,7 +234,7 @@ class Simulation {
       return;
     }
     const bool leads = verdict == Verdict::kLead;
-    auto call = MakeCall(caller->key(),
+    auto call = MakeCall(caller->key().key,
                          leads ? caller->deadline + longer_ : caller->deadline);
     call->owner = caller;
     if (leads) {
@@ -317,7 +317,7 @@ class Simulation {
                 const cache::store::EntryRef& old) {
     ++totals.fallen_back;
     ASSERT_TRUE(old);
-    ASSERT_EQ(old->body(), std::to_string(caller->key().high));
+    ASSERT_EQ(old->body(), std::to_string(caller->key().key.high));
   }
 
   // One thing that can happen next, at random; false if nothing can.
@@ -414,7 +414,7 @@ class Simulation {
     if (signal.verdict == Verdict::kAnswer) {
       ASSERT_TRUE(signal.entry);
       // No caller gets an entry of another key.
-      ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().high));
+      ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().key.high));
       ++totals.shared;
       Answer(caller);
       return;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tuning: what the functions of a daemon share so that entries answer across
+// drift (DESIGN, "Tuning"), and what one call adds to the evidence.
+//
+// evidence.h decides; question.h asks the function.
+#ifndef FNCACHE_PROXY_SERVING_TUNING_H_
+#define FNCACHE_PROXY_SERVING_TUNING_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "cache/key/drift_kinds.h"
+#include "cache/key/key.h"
+#include "cache/response_digest.h"
+#include "proxy/serving/evidence.h"
+
+namespace fncache::proxy::serving {
+
+class Questions;
+
+// Thread-safe.
+struct Tuning {
+  Evidence evidence;
+  cache::ResponseDigester digester;
+  // From now on no question is asked: the daemon drains.
+  std::atomic<bool> silent{false};
+
+  // The answer with this body, and the TTL that the function gave, as the
+  // evidence compares them: with `entry`'s start and drift, which are kept.
+  // Absent: it cannot be read.
+  absl::optional<TunedEntry> AnswerOf(absl::Span<const absl::string_view> body,
+                                      absl::optional<absl::Duration> ttl) const;
+};
+
+// A request of a function that is tuned, from its look-up to the end of its
+// run. Not thread-safe: first the call uses it, then its run.
+struct TunedCall {
+  cache::key::Key drift;
+  cache::key::DriftKinds kinds;
+  bool reencoded = false;  // its key took the slow path
+  // The key's evidence may learn from the run's answer. Otherwise nothing of
+  // the key was known when the function was called, and what follows is empty.
+  bool learns = false;
+  cache::key::Key step;
+  std::string seen;  // the composite, for people
+  // Null: no question may be asked about this request.
+  std::shared_ptr<Questions> questions;
+};
+
+// A pipeline stage as the wire shows it. `request` is a serialized
+// RunFunctionRequest. Sets `seen` to the composite: "Bucket team-a/logs".
+cache::key::Key StepOf(absl::string_view function, absl::string_view generation,
+                       absl::string_view request, std::string* seen);
+
+// A verdict as misses carry it: "unproven", "read", "old" or "moved".
+const char* VerdictName(DriftVerdict verdict);
+
+}  // namespace fncache::proxy::serving
+
+#endif  // FNCACHE_PROXY_SERVING_TUNING_H_
