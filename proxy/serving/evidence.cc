@@ -127,9 +127,8 @@ Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
   const Reads reads = known->step->figures.reads;
   if (reads != Reads::kNothing && (reads != Reads::kTimes || difference.times))
     return {DriftVerdict::kRead};
-  if (!Repeated(*known) || known->proven == absl::InfinitePast() ||
-      (known->versions_alone && difference.times))
-    return {};
+  // A proof about versions alone needs no check here: its step reads times.
+  if (!Repeated(*known) || known->proven == absl::InfinitePast()) return {};
   if (rules_.recent && (now - started >= kRecent || !Proven(*known, now)))
     return {DriftVerdict::kOld};
   const uint32_t moved = difference.kinds & ~known->ticked;
@@ -367,10 +366,8 @@ void Evidence::End(const Running& running) {
   ++function.figures.proofs[static_cast<size_t>(running.proof.result())];
   const auto counts = running_.find(running.key);
   Known* const known = Find(running.key);
-  if (running.proof.proven() && counts->second.key && known != nullptr) {
+  if (running.proof.proven() && counts->second.key && known != nullptr)
     known->proven = running.began;
-    known->versions_alone = running.proof.versions_alone();
-  }
   running_.erase(counts);
 }
 

@@ -247,7 +247,6 @@ class Evidence {
     uint8_t drifts = 0;
     std::array<uint64_t, 2> seen{};
     bool repeated = false;
-    bool versions_alone = false;  // the proof is about versions alone
   };
   using Keys = std::list<Known>;
 

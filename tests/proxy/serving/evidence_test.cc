@@ -81,8 +81,11 @@ class EvidenceTest : public ::testing::Test {
 
   Judgement Judge(const Key& key, const Drift& drift) {
     const TunedEntry& entry = entries_.at(key);
-    return evidence_.Judge(key, entry.started, entry.drift, drift.Kinds(),
-                           now_);
+    const DriftKinds kinds = drift.Kinds();
+    const Judgement judgement =
+        evidence_.Judge(key, entry.started, entry.drift, kinds, now_);
+    if (judgement.verdict == DriftVerdict::kHit) evidence_.OnHit(key, kinds);
+    return judgement;
   }
   DriftVerdict VerdictOf(const Key& key, const Drift& drift) {
     return Judge(key, drift).verdict;
@@ -237,7 +240,11 @@ TEST_F(EvidenceTest, ARefillOfEqualDriftKeepsTheProof) {
 TEST_F(EvidenceTest, BetweenFillAndEvidenceOtherDriftMisses) {
   Repeat(kKey);
   Prove(kKey);
-  entries_[kKey].started = now_ + absl::Seconds(1);
+  entries_[kKey].started += absl::Nanoseconds(1);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
+  entries_[kKey].started -= absl::Nanoseconds(1);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
+  entries_[kKey].drift = {1, 77};
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
 }
 
@@ -290,10 +297,11 @@ TEST_F(EvidenceTest, AnotherAnswerEndsTheProofAndIsAskedAboutAtOnce) {
   Prove(kKey);
   // It is proven, and must be repeated once more.
   EXPECT_EQ(VerdictOf(kKey, {4, 4, 1}), DriftVerdict::kUnproven);
-  EXPECT_FALSE(Run(kKey, {4, 4, 1}, 2).questions_due);
-  EXPECT_FALSE(Run(kKey, {5, 5, 1}, 2).questions_due);
-  EXPECT_EQ(VerdictOf(kKey, {6, 6, 1}), DriftVerdict::kHit);
-  EXPECT_EQ(VerdictOf(kKey, {6, 6, 2}), DriftVerdict::kMoved);
+  EXPECT_FALSE(Run(kKey, {4, 4, 2}, 2).questions_due);
+  EXPECT_FALSE(Run(kKey, {5, 5, 2}, 2).questions_due);
+  EXPECT_EQ(VerdictOf(kKey, {6, 6, 2}), DriftVerdict::kHit);
+  // A move between the fill and the first repeat is not known to tick.
+  EXPECT_EQ(VerdictOf(kKey, {6, 6, 3}), DriftVerdict::kMoved);
 }
 
 TEST_F(EvidenceTest, AnotherTtlIsAnotherAnswer) {
@@ -361,6 +369,17 @@ TEST_F(EvidenceTest, AnAnswerThatCameFromElsewhereEndsTheProof) {
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
   EXPECT_EQ(Run(kKey, {3, 3, 0}).news, RunNews::kOther);
   EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kUnproven);
+}
+
+TEST_F(EvidenceTest, TheSameAnswerFromElsewhereKeepsTheProof) {
+  Repeat(kKey);
+  Prove(kKey);
+  now_ += absl::Seconds(1);
+  entries_[kKey].started = now_;
+  entries_[kKey].drift = {1, 77};
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
+  EXPECT_EQ(Run(kKey, {3, 3, 0}).news, RunNews::kRepeat);
+  EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kHit);
 }
 
 TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
@@ -515,6 +534,13 @@ TEST_F(EvidenceTest, AFindingOfBeforeThePurgeDoesNotCount) {
   evidence_.Report(&*running, Answered::kDiffers, now_);
   evidence_.Abort(&*running);
   EXPECT_TRUE(evidence_.StepsOf(kFunction).empty());
+  // Neither does an error.
+  running = Begin(kOtherKey);
+  ASSERT_TRUE(evidence_.Take(&*running, now_));
+  evidence_.ForgetFunction(kFunction);
+  Repeat(kKey, 10);
+  evidence_.Report(&*running, Answered::kNone, now_);
+  EXPECT_TRUE(Begin(kKey).has_value());
 }
 
 TEST_F(EvidenceTest, AKeyHasOneProofAtATime) {

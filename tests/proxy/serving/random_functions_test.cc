@@ -360,6 +360,7 @@ class Simulation {
                            .Judge(key, entry.tuned.started, entry.tuned.drift,
                                   kinds, TimeOf(now_))
                            .verdict == DriftVerdict::kHit) {
+        evidence_.OnHit(key, kinds);
         ++totals->hits_across_drift;
         if (!(function_.Call(request, entry.clock) == entry.answer))
           ++totals->wrong;
