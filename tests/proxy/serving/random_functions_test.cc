@@ -4,8 +4,8 @@
 // another answer? An answer is wrong if the function would not have given it to
 // that very request when the entry was filled.
 //
-// `make nightly` runs 100,000 functions and prints what each rule and each
-// question is for.
+// `make nightly` runs 100,000 functions, and 40,000 with each rule and each
+// question off alone.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -489,7 +489,7 @@ TEST(RandomFunctions, WithoutQuestionsAreWrong) {
 // each key is a step of its own.
 TEST(RandomFunctions, HeavyWithOneRuleOff) {
   const int functions =
-      testing::FewerSanitized(testing::ShortOrLong(1'000, 100'000));
+      testing::FewerSanitized(testing::ShortOrLong(1'000, 40'000));
   struct Variant {
     std::string name;
     Off off;
@@ -515,7 +515,7 @@ TEST(RandomFunctions, HeavyWithOneRuleOff) {
     }
   }
   EXPECT_GT(wrong["no questions"], 10 * wrong["all rules"]);
-  if (functions < 100'000) return;
+  if (functions < 40'000) return;
   EXPECT_GT(wrong["each key for itself"], wrong["all rules"]);
   for (const int question : {1, 2, 3, 4})
     EXPECT_GT(wrong["no question " + std::to_string(question)],
