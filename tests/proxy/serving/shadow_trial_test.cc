@@ -65,7 +65,7 @@ TEST_F(ShadowTrialTest, GoesOnForAsLongAsKeysAreMadeOfTheSame) {
 }
 
 TEST_F(ShadowTrialTest, AReloadKeepsItInTheFunctionsState) {
-  FunctionStates states(options_, &store_);
+  FunctionStates states(options_, &store_, /*evidence=*/nullptr);
   const auto before = states.Newest()->shadow;
   ASSERT_NE(before, nullptr);
   states.Replace(options_);
