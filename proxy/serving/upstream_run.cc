@@ -259,6 +259,8 @@ void UpstreamRun::SupersedeOlder() {
       !call_->doubt().empty()) {
     return;
   }
+  // Also for an answer that could not be read.
+  if (tuned_ != nullptr) state_->evidence->Forget(key_);
   const cache::store::Found found = state_->store.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
   if (older && found.entry->superseded()) return;  // lower tiers dropped it
