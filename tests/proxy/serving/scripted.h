@@ -374,7 +374,7 @@ class CachingProxy {
                       : std::make_unique<limits::Budget>(inflight, workers)),
         upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
-                 &traces, explains ? &misses_ : nullptr, &access_log),
+                 &traces, explains ? &misses_ : nullptr, &access_log, &tuning),
         listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
@@ -394,6 +394,7 @@ class CachingProxy {
 
   SimulatedClock clock{absl::FromUnixSeconds(1'800'000'000)};
   telemetry::Instruments instruments{{"function"}};
+  Tuning tuning;  // in use if the options say so
   telemetry::AccessLog access_log{instruments.access_log()};
   TraceShared traces;  // to be replaced by a writer
 
