@@ -30,15 +30,6 @@ class CallDriftTest : public DriftTest {
     Run(Drifted(1));
     Run(Drifted(3));
   }
-  // The tick of the request that the function got.
-  static int TickOf(const FunctionCall& call) {
-    auto request = call.request();
-    const std::string version =
-        At(request.mutable_observed()->mutable_composite()->mutable_resource(),
-           {"metadata", "resourceVersion"})
-            .string_value();
-    return std::stoi(version) - 100'000;
-  }
   static CallerPtr ExpectOk(const CallerPtr& caller) {
     EXPECT_TRUE(caller->Wait().ok());
     return caller;

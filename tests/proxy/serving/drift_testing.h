@@ -4,6 +4,7 @@
 #ifndef FNCACHE_TESTS_PROXY_SERVING_DRIFT_TESTING_H_
 #define FNCACHE_TESTS_PROXY_SERVING_DRIFT_TESTING_H_
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -72,16 +73,18 @@ class DriftTest : public CallTest {
                 const Metadata& metadata = {}) {
     Proxy().clock.Advance(absl::Milliseconds(10));
     auto caller = Send(request, metadata);
-    function_.Next()->Answer(answer);
+    NextRun()->Answer(answer);
     EXPECT_TRUE(caller->Wait().ok());
     return caller;
   }
+  // The next call for a caller or a refresh, and the next question.
+  FunctionCallPtr NextRun() { return Next(/*question=*/false); }
+  FunctionCallPtr NextQuestion() { return Next(/*question=*/true); }
   // The function gives the answer of before to so many questions.
   void AnswerQuestions(int questions, const std::string& answer = Same()) {
     for (int i = 0; i < questions; ++i) {
-      const auto question = function_.Next();
+      const auto question = NextQuestion();
       ASSERT_TRUE(question != nullptr);
-      EXPECT_TRUE(IsQuestion(*question));
       question->Answer(answer);
     }
   }
@@ -127,12 +130,38 @@ class DriftTest : public CallTest {
     return store_->GetMemory(KeyOf(request), Proxy().clock.Now()).entry;
   }
 
+  // The tick of the request that the function got.
+  static int TickOf(const FunctionCall& call) {
+    auto request = call.request();
+    const std::string version =
+        At(request.mutable_observed()->mutable_composite()->mutable_resource(),
+           {"metadata", "resourceVersion"})
+            .string_value();
+    return std::stoi(version) - 100'000;
+  }
+
   // A call that must be answered without the function.
   CallerPtr ExpectStatus(const CallerPtr& caller, const std::string& status) {
     EXPECT_TRUE(caller->Wait().ok());
     EXPECT_EQ(caller->cache_status(), status);
     return caller;
   }
+
+ private:
+  FunctionCallPtr Next(bool question) {
+    for (auto it = others_.begin(); it != others_.end(); ++it) {
+      if (IsQuestion(**it) != question) continue;
+      const FunctionCallPtr call = *it;
+      others_.erase(it);
+      return call;
+    }
+    while (true) {
+      const FunctionCallPtr call = function_.Next();
+      if (call == nullptr || IsQuestion(*call) == question) return call;
+      others_.push_back(call);
+    }
+  }
+  std::deque<FunctionCallPtr> others_;  // not taken yet
 };
 
 }  // namespace fncache::proxy::serving

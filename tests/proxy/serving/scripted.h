@@ -54,6 +54,8 @@ class FunctionCall {
                             std::chrono::system_clock::now());
   }
 
+  // Before the answer: compresses it if the caller accepts that.
+  void Compress() { context_->set_compression_level(GRPC_COMPRESS_LEVEL_HIGH); }
   // Before the answer.
   void AddHeader(const std::string& key, const std::string& value) {
     headers_.emplace_back(key, value);
