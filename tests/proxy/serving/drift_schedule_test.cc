@@ -566,10 +566,9 @@ class Schedule {
     Record& record = records_[run.asked.composite];
     const bool purged = run.started <= purged_[run.asked.composite];
     // An answer that is not stored ends the proof. The entry stays, and so does
-    // its drift.
-    if (!run.entry && !purged) return Revoke(&record);
-    if (purged || run.text != record.text) Forget(&record);
-    if (purged) return;
+    // its drift. A purged one ends the proof, too.
+    if (!run.entry || purged) return Revoke(&record);
+    if (run.text != record.text) Forget(&record);
     record.text = run.text;
     const Key drift = run.asked.drift();
     record.drifts.emplace(drift.high, drift.low);
