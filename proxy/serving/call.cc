@@ -213,14 +213,21 @@ bool RunFunctionCall::AnswerFrom(const cache::store::Found& found,
         break;
     }
   }
+  NoteMiss(found, judged, now);
+  return false;
+}
+
+void RunFunctionCall::NoteMiss(const cache::store::Found& found,
+                               const absl::optional<Judgement>& judged,
+                               absl::Time now) {
   if (judged.has_value() && judged->verdict != DriftVerdict::kHit &&
       state_->FreshnessForItself(key_, *found.entry, now) <
           cache::Freshness::kIfError) {
-    NoteDrift(*judged);
+    reason_ = cache::Reason::kDrift;
+    judgement_ = *judged;
   } else {
     NoteStale(found, now);
   }
-  return false;
 }
 
 void RunFunctionCall::KeepDrift(const cache::key::Digest& digest) {
@@ -232,14 +239,13 @@ void RunFunctionCall::KeepDrift(const cache::key::Digest& digest) {
   tuned_->reencoded = digest.reencoded;
 }
 
-void RunFunctionCall::NoteDrift(const Judgement& judgement) {
-  reason_ = cache::Reason::kDrift;
-  judgement_ = judgement;
-}
-
 std::string RunFunctionCall::DriftDetail() {
   std::string detail = VerdictName(judgement_.verdict);
-  if (judgement_.verdict != DriftVerdict::kMoved) return detail;
+  // No other connection of the worker waits for the name.
+  if (judgement_.verdict != DriftVerdict::kMoved ||
+      plain().size() >= kLongWork) {
+    return detail;
+  }
   // The names are not kept: such a request is read once more.
   keying.pieces.assign({plain().bytes()});
   const cache::key::Digest digest =
@@ -345,7 +351,10 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
     const cache::store::Found found = state_->store.GetMemory(key_, now);
-    if (state_->IsFresh(Request(), found.entry, now)) {
+    absl::optional<Judgement> judged;
+    if (found.entry &&
+        state_->FreshnessOf(Request(), *found.entry, now, &judged) ==
+            cache::Freshness::kFresh) {
       // Joined callers get this entry. A released caller frees its slot.
       if (verdict == Verdict::kLead) {
         context_.flights.FinishFound(seat_.get(), found.entry, now);
@@ -355,7 +364,7 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
       return Answer(found.entry, tag(), now, cache::Outcome::kHit);
     }
     // An entry of another drift is that of the look-up, or a newer one.
-    if (reason_ != cache::Reason::kDrift) NoteStale(found, now);
+    if (reason_ != cache::Reason::kDrift) NoteMiss(found, judged, now);
   }
   const bool leads = verdict == Verdict::kLead;
   const bool outlives =

@@ -138,8 +138,10 @@ class RunFunctionCall final
   }
   // Keeps what `digest` says of drift, before its memory is used again.
   void KeepDrift(const cache::key::Digest& digest);
-  // An entry was found that answers only across drift, and may not.
-  void NoteDrift(const Judgement& judgement);
+  // A look-up found no answer: notes why, and the further use of the entry. An
+  // entry that would answer its own request is a miss over drift.
+  void NoteMiss(const cache::store::Found& found,
+                const absl::optional<Judgement>& judged, absl::Time now);
   // Why an entry may not answer across drift, for `cache-status`.
   std::string DriftDetail();
   // From now on OnGone is called when the caller leaves. Call it last where a

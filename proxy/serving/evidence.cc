@@ -161,13 +161,12 @@ bool Evidence::Knows(const Key& key, absl::optional<absl::Time> started) {
 bool Evidence::MayAskLater(FunctionId function, const Key& step, const Key& key,
                            double tune_share, absl::Time now) {
   MutexLock lock(&mutex_);
-  const auto known = by_key_.find(key);
-  if (known != by_key_.end()) return MayAsk(*known->second, tune_share, now);
+  // Also where the key is proven: another answer is asked about at once.
   const auto found = steps_.find(step);
   const Function& of = functions_[function];
   return (found == steps_.end() || !Silent(*found->second, now)) &&
          tune_share > 0 && of.figures.budget >= Proof::kQuestions &&
-         of.proofs < kProofsAtOnce;
+         of.proofs < kProofsAtOnce && !running_.contains(key);
 }
 
 // --- Runs. ---

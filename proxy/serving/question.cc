@@ -41,7 +41,10 @@ void PrepareToLearn(ServingContext* context, const FunctionStatePtr& state,
                     const cache::key::Key& key,
                     const transport::IncomingCall& call, bool found,
                     TunedCall* tuned) {
-  tuned->learns = found || state->evidence->Knows(key);
+  // A request that causes no questions adds nothing, and to read a large one
+  // takes long.
+  tuned->learns = call.plain().size() <= Questions::kMostBytes &&
+                  (found || state->evidence->Knows(key));
   if (!tuned->learns) return;
   tuned->step = StepOf(context->name, state->options.generation,
                        call.plain().bytes(), &tuned->seen);
@@ -85,6 +88,7 @@ Questions::Questions(ServingContext* context, FunctionStatePtr state,
 
 void Questions::Start(const TunedEntry& answer) {
   answer_ = answer;
+  if (!MayAsk()) return;
   running_ = state_->evidence->Begin(key_, seen_, state_->options.tune_share,
                                      context_.clock.Now());
   if (!running_.has_value()) return;
@@ -92,10 +96,13 @@ void Questions::Start(const TunedEntry& answer) {
   Next();
 }
 
+bool Questions::Holds() const {
+  return context_.states.IsNewest(state_) &&
+         !state_->bans.Covers(key_, answer_.started);
+}
+
 bool Questions::MayAsk() const {
-  if (context_.tuning->silent.load(std::memory_order_relaxed) ||
-      !context_.states.IsNewest(state_) ||
-      state_->bans.Covers(key_, answer_.started)) {
+  if (context_.tuning->silent.load(std::memory_order_relaxed) || !Holds()) {
     return false;
   }
   const limits::Budget* const budget = context_.upstream.options().inflight;
@@ -104,12 +111,7 @@ bool Questions::MayAsk() const {
 }
 
 void Questions::Next() {
-  const absl::Time now = context_.clock.Now();
-  if (running_->proof.ended() || !MayAsk() || !context_.flights.TakeSlot()) {
-    return End();
-  }
-  has_slot_ = true;
-  if (!state_->evidence->Take(&*running_, now)) return End();
+  if (running_->proof.ended() || !MayAsk()) return End();
   // Parsing takes as long as many keys.
   if (worker_->Offload(this)) OnWorked();
 }
@@ -134,7 +136,12 @@ void Questions::Work() {
 }
 
 void Questions::OnWorked() {
-  if (!altered_.has_value()) return End();
+  // A question that cannot be made costs nothing.
+  if (!altered_.has_value() || !MayAsk() || !context_.flights.TakeSlot()) {
+    return End();
+  }
+  has_slot_ = true;
+  if (!state_->evidence->Take(&*running_, context_.clock.Now())) return End();
   using transport::Deadline;
   const transport::Message message(http2::Slice::Copy(*altered_));
   altered_.reset();
@@ -169,7 +176,11 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
   if (answered == Answered::kNone) {
     state_->evidence->OnFailure(context_.id, now);
   }
-  state_->evidence->Report(&*running_, answered, now);
+  // Under other settings, or after a purge, an answer proves nothing.
+  if (!Holds())
+    state_->evidence->Abort(&*running_);
+  else
+    state_->evidence->Report(&*running_, answered, now);
   context_.flights.ReturnSlot();
   has_slot_ = false;
   call_ = nullptr;

@@ -55,8 +55,10 @@ class Questions final : private transport::Job,
   void Start(const TunedEntry& answer);
 
  private:
-  // Asks the next question, if it may.
+  // Makes the next question, and asks it if that is still allowed.
   void Next();
+  // The settings are those of the call, and its answer is not purged.
+  bool Holds() const;
   bool MayAsk() const;
   // Makes the request of a question.
   void Work() override;

@@ -251,6 +251,10 @@ void UpstreamRun::Learn(const cache::ResponseView& view,
   run.entry.drift = tuned_->drift;
   const RunNote note = tuning.evidence.OnRun(
       run, before.has_value() ? &*before : nullptr, ended_);
+  if (state_->bans.Covers(key_, started_)) {
+    // A purge bans before it forgets: one of both finds the other's effect.
+    return tuning.evidence.Forget(key_);
+  }
   if (note.questions_due && tuned_->questions != nullptr) asks_ = run.entry;
 }
 
@@ -259,6 +263,8 @@ void UpstreamRun::SupersedeOlder() {
       !call_->doubt().empty()) {
     return;
   }
+  // Also for an answer that could not be read.
+  if (tuned_ != nullptr) state_->evidence->Forget(key_);
   const cache::store::Found found = state_->store.GetMemory(key_, ended_);
   const bool older = found.entry && found.entry->started() <= started_;
   if (older && found.entry->superseded()) return;  // lower tiers dropped it

@@ -159,8 +159,8 @@ class UpstreamRun final : public FlightCall,
   // Reports the fate of the answer to the memory of misses.
   void TellMisses() const;
   // An answer that is not kept ends an older entry that would be served past
-  // its time. An answer that only a purge keeps out does not: a soft purge lets
-  // older entries be served past their time.
+  // its time, and the proof of its key. An answer that only a purge keeps out
+  // does not: a soft purge lets older entries be served past their time.
   //
   // This does not depend on the settings for serving past an entry's time: they
   // may change while the entry is kept.

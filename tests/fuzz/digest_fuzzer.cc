@@ -2,8 +2,10 @@
 // Any bytes as a request: keyed if and only if protobuf parses them, alike by
 // the fast and the slow path, and by every other encoding of the message; a
 // changed message has another key. With `key: tag`, the same holds for the tag
-// and the fields that the tag does not cover, whatever is skipped. Its origin
-// is the one that protobuf finds.
+// and the fields that the tag does not cover, whatever is skipped. With drift,
+// the drift digest of a request is the same by every path, and that of equal
+// keys is equal if and only if all drift is. Its origin is the one that
+// protobuf finds.
 //
 // The first byte picks the settings, and seeds what is random.
 #include <cstddef>
@@ -19,6 +21,7 @@
 #include "proto/function_v1.pb.h"
 #include "tests/cache/key/key_checker.h"
 #include "tests/cache/key/key_oracle.h"
+#include "tests/cache/key/random_drift.h"
 #include "tests/cache/key/random_encoding.h"
 #include "tests/cache/key/random_request.h"
 
@@ -77,6 +80,12 @@ void Check(absl::string_view bytes, key::KeyChecker* checker,
   }
   key::Mutate(&request, random);
   Require(checker->CheckPair(bytes, encode()));
+  if (by_tag) return;
+  key::AddDrift(&request, random);
+  const std::string drifted = encode();
+  Require(checker->CheckOne(drifted));
+  key::MutateDrift(&request, random);
+  Require(checker->CheckPair(drifted, encode()));
 }
 
 void Fuzz(absl::string_view input) {
@@ -91,6 +100,12 @@ void Fuzz(absl::string_view input) {
     }
     all->by_content.emplace_back(key::MaskSet(), key::KeySource::kContent,
                                  key::KeyHash::kSha256);
+    for (const key::MaskSet& masks : key::MaskSets()) {
+      all->by_content.emplace_back(masks, key::KeySource::kContent,
+                                   key::KeyHash::kXxh3, /*drift=*/true);
+    }
+    all->by_content.emplace_back(key::MaskSet(), key::KeySource::kContent,
+                                 key::KeyHash::kSha256, /*drift=*/true);
     for (const key::KeyHash hash :
          {key::KeyHash::kXxh3, key::KeyHash::kSha256}) {
       all->by_tag.emplace_back(key::MaskSet(), key::KeySource::kTag, hash);

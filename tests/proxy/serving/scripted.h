@@ -54,6 +54,8 @@ class FunctionCall {
                             std::chrono::system_clock::now());
   }
 
+  // Before the answer: compresses it if the caller accepts that.
+  void Compress() { context_->set_compression_level(GRPC_COMPRESS_LEVEL_HIGH); }
   // Before the answer.
   void AddHeader(const std::string& key, const std::string& value) {
     headers_.emplace_back(key, value);
@@ -374,7 +376,7 @@ class CachingProxy {
                       : std::make_unique<limits::Budget>(inflight, workers)),
         upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
-                 &traces, explains ? &misses_ : nullptr, &access_log),
+                 &traces, explains ? &misses_ : nullptr, &access_log, &tuning),
         listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
@@ -394,6 +396,7 @@ class CachingProxy {
 
   SimulatedClock clock{absl::FromUnixSeconds(1'800'000'000)};
   telemetry::Instruments instruments{{"function"}};
+  Tuning tuning;  // in use if the options say so
   telemetry::AccessLog access_log{instruments.access_log()};
   TraceShared traces;  // to be replaced by a writer
 
