@@ -423,7 +423,7 @@ class PlainStandalone(unittest.TestCase):
 
 
 class PlainRegistry(unittest.TestCase):
-    def test_a_whole_registry_begins_without_masks_and_lifetimes(self):
+    def test_a_whole_registry_begins_without_tuning_and_lifetimes(self):
         image_config, config = tools.documents(
             tools.read("deploy/crossplane/imageconfig.yaml"))
         self.assertEqual(image_config["spec"]["runtime"]["configRef"]["name"],
@@ -432,7 +432,7 @@ class PlainRegistry(unittest.TestCase):
         args, of_one = (c["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
                         ["containers"][1]["args"] for c in (config, sidecar))
         self.assertEqual(args, [a for a in of_one if not re.match(
-            "--(mask|ttl-min|requeue-ttl)=", a)])
+            "--(tune|mask|ttl-min|requeue-ttl)=", a)])
         self.assertLess(len(args), len(of_one))
 
 

@@ -96,9 +96,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- ceil $sum | int64 -}}
 {{- end -}}
 
-{{/* Settings of a function: those of all, and its own over them. dict root, config. */}}
+{{/* Settings of a function: those of all, and its own over them. dict root, config.
+Helm reads `on` and `off` without quotes as booleans. */}}
 {{- define "fncache.config" -}}
-{{- toYaml (mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config))) -}}
+{{- $config := mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config)) -}}
+{{- if kindIs "bool" $config.tune }}{{ $_ := set $config "tune" (ternary "on" "off" $config.tune) }}{{ end -}}
+{{- toYaml $config -}}
 {{- end -}}
 
 {{/* What the chart tells the function, in eight digits: it may answer otherwise

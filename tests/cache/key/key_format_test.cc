@@ -156,8 +156,8 @@ std::string WithMarkTexts(std::string message) {
   return message;
 }
 
-// What is said of a drift: its type and section, its key, and its value if that
-// is a text.
+// Drifts as texts that can be compared: type and section, key, and the value if
+// it is a text.
 std::vector<std::string> Sorted(std::vector<std::string> drifts) {
   std::sort(drifts.begin(), drifts.end());
   return drifts;
