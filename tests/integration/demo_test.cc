@@ -66,9 +66,8 @@ TEST(DemoHeavyTest, WhatItClaimsHoldsAndItsReportIsLeft) {
   ASSERT_TRUE(questions.size() == 2 && proven.size() == 2) << demo.Stdout();
   EXPECT_EQ(questions[0], 0);
   EXPECT_EQ(proven[0], 0);
-  // Ten composites, two steps, and four questions for each proof.
+  // Ten composites with two steps, and four questions for each proof.
   EXPECT_GE(proven[1], 10);
-  EXPECT_LE(proven[1], 20);
   EXPECT_GE(questions[1], 4 * proven[1]);
   // It ends with why calls missed and the mask that ended that.
   EXPECT_THAT(
