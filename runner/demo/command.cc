@@ -61,8 +61,8 @@ void WatchSignals(const std::string& folder, const DemoScreen& screen) {
 CommandLine MakeLine(std::string* out) {
   CommandLine line(
       "Shows on one machine what fncache does: a slow function, the daemon in "
-      "front of\nit, a crash, an expiry, what was saved, why calls missed, and "
-      "the mask that ends\nthat.",
+      "front of\nit, a crash, an expiry, what was saved, heartbeats with tune: "
+      "on, why calls missed,\nand the mask that ends that.",
       "fncache demo");
   line.AddOption("--out", out,
                  "Leave report.html and the last step's data here")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `fncache demo` shows on one machine, in under a minute, what fncache does.
+// `fncache demo` shows on one machine, in about a minute, what fncache does.
 //
 // It starts `function` and `serve` of this same binary as child processes,
 // sends them realistic traffic, and reports what the cache saved.

@@ -55,6 +55,16 @@ constexpr int kExpiryRate = 20;
 // Per composite and hour; all composites together make twenty a second.
 constexpr int kWrites = 1800;
 constexpr absl::Duration kModel = absl::Seconds(8);
+// Heartbeats: composites, heartbeats of each in an hour, which make thirty a
+// second, the function's cost, and how long the end of the run is.
+constexpr int kBeating = 10;
+constexpr int kBeats = 10800;
+constexpr absl::Duration kBeatCost = absl::Milliseconds(50);
+constexpr double kLastSeconds = 3;
+constexpr absl::Duration kProofsEnd = absl::Seconds(5);
+// DESIGN, "Questions": the budget at the start, and what each run adds to it.
+constexpr double kFirstQuestions = 40;
+constexpr double kTuneShare = 0.1;
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr absl::Duration kPoll = absl::Milliseconds(20);
 constexpr size_t kMaxResults = 64u << 20;
@@ -135,6 +145,12 @@ struct Demo::Impl {
     std::string address;
     std::string admin;
   };
+  // A command that runs, and the file that it prints to.
+  struct Command {
+    std::unique_ptr<ChildProcess> process;
+    std::string name;
+    std::string printed;
+  };
   // A command that has ended.
   struct Ran {
     int code = 0;
@@ -160,11 +176,12 @@ struct Demo::Impl {
     screen->Failure(what);
   }
 
-  absl::StatusOr<Running> StartFunction(absl::Duration ttl) {
+  absl::StatusOr<Running> StartFunction(absl::Duration ttl,
+                                        absl::Duration cost = kCost) {
     return Start(
         "the function", 1,
         {"function", "--insecure", "--listen", "127.0.0.1:0", "--log-calls",
-         "--cost", absl::StrCat("sleep=", absl::FormatDuration(kCost)), "--ttl",
+         "--cost", absl::StrCat("sleep=", absl::FormatDuration(cost)), "--ttl",
          absl::FormatDuration(ttl)});
   }
 
@@ -193,57 +210,88 @@ struct Demo::Impl {
     return running;
   }
 
-  // Runs a command to its end. `what` names it in the progress display.
-  absl::StatusOr<Ran> RunCommand(absl::string_view what,
-                                 const Arguments& args) {
-    const std::string path = folders.work + "/printed";
-    const int fd =
-        open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
-    if (fd < 0) return absl::UnavailableError("cannot write " + path);
+  absl::StatusOr<Command> StartCommand(const Arguments& args) {
+    Command command;
+    command.name = args[0];
+    command.printed = absl::StrCat(folders.work, "/printed-", ++commands);
+    const int fd = open(command.printed.c_str(),
+                        O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) {
+      return absl::UnavailableError("cannot write " + command.printed);
+    }
     auto process = ChildProcess::Start(args, fd);
     close(fd);
     if (!process.ok()) return process.status();
+    command.process = *std::move(process);
+    return command;
+  }
+
+  // Waits for a command's end. `what` names it in the progress display.
+  absl::StatusOr<Ran> Finish(absl::string_view what, const Command& command) {
     const absl::Time start = absl::Now();
     do {
       screen->Progress(what, absl::Now() - start);
-    } while (!(*process)->Ended(absl::Milliseconds(200)));
-    const int status = (*process)->Wait();
+    } while (!command.process->Ended(absl::Milliseconds(200)));
+    const int status = command.process->Wait();
     Ran ran;
     ran.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    auto out = ReadSmallFile(path, kMaxResults);
+    auto out = ReadSmallFile(command.printed, kMaxResults);
     if (!out.ok()) return out.status();
     ran.out = *std::move(out);
     // 99: what was to hold does not, which is for the caller to tell.
     if (ran.code != 0 && ran.code != 99) {
       return absl::UnavailableError(absl::StrCat(
-          "fncache ", args[0], " failed: ", (*process)->LastWords()));
+          "fncache ", command.name, " failed: ", command.process->LastWords()));
     }
     return ran;
   }
 
-  // `fncache load` of the demo's pipeline, its functions at `address`, that
-  // answers from `behind` in the end.
-  absl::StatusOr<Loaded> Load(absl::string_view what,
-                              const std::string& address, const Running& behind,
-                              const Arguments& how, std::string json = "") {
-    if (json.empty()) json = folders.work + "/results.json";
+  absl::StatusOr<Ran> RunCommand(absl::string_view what,
+                                 const Arguments& args) {
+    auto command = StartCommand(args);
+    if (!command.ok()) return command.status();
+    return Finish(what, *command);
+  }
+
+  // A run of `fncache load` that has begun.
+  struct Loading {
+    Command command;
+    const Running* behind;
+    std::string json;
+    int before = 0;
+  };
+
+  // Starts `fncache load` of the demo's pipeline, its functions at `address`,
+  // that answers from `behind` in the end.
+  absl::StatusOr<Loading> StartLoad(const std::string& address,
+                                    const Running& behind, const Arguments& how,
+                                    std::string json) {
     Arguments args = {"load", xr, composition};
     args.insert(args.end(), how.begin(), how.end());
-    screen->Command(absl::StrCat("fncache load lake.yaml lakes.yaml ",
-                                 absl::StrJoin(how, " ")));
     args.insert(args.end(),
                 {"--function", absl::StrCat(kDemoFunction, "=", address),
                  "--json", json, "--progress", "none"});
-    const int before = behind.process->calls();
-    const auto ran = RunCommand(what, args);
+    Loading loading;
+    loading.behind = &behind;
+    loading.json = std::move(json);
+    loading.before = behind.process->calls();
+    auto command = StartCommand(args);
+    if (!command.ok()) return command.status();
+    loading.command = *std::move(command);
+    return loading;
+  }
+
+  absl::StatusOr<Loaded> FinishLoad(absl::string_view what,
+                                    const Loading& loading) {
+    const auto ran = Finish(what, loading.command);
     if (!ran.ok()) return ran.status();
-    const auto text = ReadSmallFile(json, kMaxResults);
+    const auto text = ReadSmallFile(loading.json, kMaxResults);
     if (!text.ok()) return text.status();
     auto results = load::ResultsFromJson(*text);
     if (!results.ok()) return results.status();
     Loaded loaded;
     loaded.results = *std::move(results);
-    loaded.runs = behind.process->calls() - before;
+    loaded.runs = loading.behind->process->calls() - loading.before;
     std::string first = "nothing";
     if (!loaded.results.errors.empty()) {
       first = loaded.results.errors[0].message;
@@ -252,6 +300,21 @@ struct Demo::Impl {
           absl::StrCat(what, ": ", loaded.results.pipelines.errors,
                        " pipelines failed, first: ", first));
     return loaded;
+  }
+
+  void ShowLoad(const Arguments& how) {
+    screen->Command(absl::StrCat("fncache load lake.yaml lakes.yaml ",
+                                 absl::StrJoin(how, " ")));
+  }
+
+  absl::StatusOr<Loaded> Load(absl::string_view what,
+                              const std::string& address, const Running& behind,
+                              const Arguments& how, std::string json = "") {
+    if (json.empty()) json = folders.work + "/results.json";
+    ShowLoad(how);
+    const auto loading = StartLoad(address, behind, how, std::move(json));
+    if (!loading.ok()) return loading.status();
+    return FinishLoad(what, *loading);
   }
 
   static Arguments ClosedLoop() {
@@ -263,9 +326,9 @@ struct Demo::Impl {
   // Sends every call of a trace once more; whether all answers were as
   // recorded.
   absl::StatusOr<bool> Play(absl::string_view what, const std::string& trace,
-                            const Running& daemon) {
+                            const Running& target) {
     const auto ran = RunCommand(what, {"replay", trace, "--play", "--speed",
-                                       "max", "--target", daemon.address});
+                                       "max", "--target", target.address});
     if (!ran.ok()) return ran.status();
     return ran->code == 0;
   }
@@ -507,6 +570,153 @@ struct Demo::Impl {
     Claim(saved > 0, "/metrics tells function seconds saved");
   }
 
+  // One of the two runs of Heartbeats, each with a function of its own.
+  struct Beaten {
+    Running function, daemon;
+    Loading loading;
+    Loaded loaded;
+    std::string metrics;
+
+    double Questions() const {
+      return Sum(metrics, "fncache_tune_questions_total");
+    }
+    double Proofs(absl::string_view result) const {
+      return Sum(metrics, "fncache_tune_proofs_total",
+                 absl::StrCat("result=\"", result, "\""));
+    }
+    // The function runs once for every miss and every question.
+    bool Agrees() const {
+      return MissesOf(metrics) + Questions() == loaded.runs;
+    }
+    // The hit rate of the run's last seconds.
+    double LastHitRate() const {
+      double calls = 0;
+      double hits = 0;
+      for (const load::TimelinePoint& point : loaded.results.timeline) {
+        if (point.at <= loaded.results.duration - kLastSeconds) continue;
+        calls += static_cast<double>(point.calls);
+        hits += static_cast<double>(point.hits);
+      }
+      return calls == 0 ? 0 : hits / calls;
+    }
+  };
+
+  absl::Status StartBeating(const Arguments& settings, const Arguments& how,
+                            const std::string& json, Beaten* beaten) {
+    auto function = StartFunction(kTtl, kBeatCost);
+    if (!function.ok()) return function.status();
+    beaten->function = *std::move(function);
+    auto daemon = StartDaemon(beaten->function, settings);
+    if (!daemon.ok()) return daemon.status();
+    beaten->daemon = *std::move(daemon);
+    auto loading = StartLoad(beaten->daemon.address, beaten->function, how,
+                             folders.work + json);
+    if (!loading.ok()) return loading.status();
+    beaten->loading = *std::move(loading);
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishBeating(Beaten* beaten) {
+    auto loaded = FinishLoad("waiting for heartbeats", beaten->loading);
+    if (!loaded.ok()) return loaded.status();
+    beaten->loaded = *std::move(loaded);
+    // A proof may still run. Its questions are over when the daemon has counted
+    // every run.
+    const absl::Time until = absl::Now() + kProofsEnd;
+    for (;;) {
+      auto metrics = Get(beaten->daemon.admin, "/metrics", kPatience);
+      if (!metrics.ok()) return metrics.status();
+      beaten->metrics = *std::move(metrics);
+      beaten->loaded.runs = beaten->function.process->calls();
+      if (beaten->Agrees() || absl::Now() > until) return absl::OkStatus();
+      absl::SleepFor(kPoll);
+    }
+  }
+
+  // Settled composites whose providers write heartbeats, through a daemon
+  // without settings and through one with `tune: on`.
+  absl::Status Heartbeats() {
+    screen->Title("5  Heartbeats, without settings and with tune: on");
+    screen->Line(
+        "Providers write the time of their last poll into status. The "
+        "versions");
+    screen->Line("change, too. The function reads neither of them.");
+    const Arguments how = {"--composites", absl::StrCat(kBeating),
+                           "--start",      "steady",
+                           "--churn",      absl::StrCat("composed=", kBeats),
+                           "--duration",   absl::FormatDuration(kModel)};
+    ShowLoad(how);
+    const std::string trace = folders.work + "/beaten";
+    Arguments traced = how;
+    traced.insert(traced.end(), {"--trace", trace, "--trace-level", "full"});
+    Beaten plain;
+    Beaten tuned;
+    absl::Status status = StartBeating({}, how, "/plain.json", &plain);
+    if (status.ok()) {
+      status = StartBeating({"--tune", "on"}, traced, "/tuned.json", &tuned);
+    }
+    if (status.ok()) status = FinishBeating(&plain);
+    if (status.ok()) status = FinishBeating(&tuned);
+    if (!status.ok()) return status;
+    ShowHeartbeats(plain, tuned);
+
+    const auto same = Play("asking the function for all of these answers",
+                           trace, tuned.function);
+    if (!same.ok()) return same.status();
+    Claim(*same, "with tune: on every answer is the function's own");
+    if (*same) {
+      screen->Line(absl::StrFormat(
+          "the %d requests with tune: on once more, to the function alone:",
+          AllCalls(tuned.loaded)));
+      screen->Line("every answer was the function's own for that very request");
+    }
+    return absl::OkStatus();
+  }
+
+  void ShowHeartbeats(const Beaten& plain, const Beaten& tuned) {
+    const auto row = [&](const char* label, const auto& cell) {
+      return std::vector<std::string>{label, cell(plain), cell(tuned)};
+    };
+    const auto number = [](double value) {
+      return absl::StrFormat("%.0f", value);
+    };
+    screen->Table({
+        {"", "without settings", "with tune: on"},
+        row("calls",
+            [](const Beaten& of) {
+              return absl::StrCat(Calls(of.loaded.results));
+            }),
+        row("hit rate",
+            [](const Beaten& of) {
+              return Percent(of.loaded.results.hit_rate.value_or(0));
+            }),
+        row("  in the last three seconds",
+            [](const Beaten& of) { return Percent(of.LastHitRate()); }),
+        row("function runs, for these calls",
+            [](const Beaten& of) {
+              return absl::StrCat(of.loaded.results.function_runs);
+            }),
+        row("questions",
+            [&](const Beaten& of) { return number(of.Questions()); }),
+        row("answers that were proven",
+            [&](const Beaten& of) { return number(of.Proofs("proven")); }),
+    });
+    const double before = plain.loaded.results.hit_rate.value_or(0);
+    const double after = tuned.loaded.results.hit_rate.value_or(0);
+    const auto calls = static_cast<double>(AllCalls(tuned.loaded));
+    Claim(before < 0.1, "without settings every heartbeat is a miss");
+    Claim(after > 0.4, "with tune: on most heartbeats are hits");
+    Claim(tuned.LastHitRate() > after,
+          "the hit rate rises while answers are proven");
+    Claim(tuned.Proofs("proven") > 0, "answers are proven");
+    Claim(tuned.Proofs("read") == 0 && tuned.Proofs("varies") == 0,
+          "the function does not read drift, and its answers do not vary");
+    Claim(tuned.Agrees(),
+          "the function runs once for every miss and every question");
+    Claim(tuned.loaded.runs <= (1 + kTuneShare) * calls + kFirstQuestions,
+          "questions stay within their budget");
+  }
+
   // Settled composites that controllers write to without changing anything,
   // through a daemon with `more` settings.
   absl::StatusOr<Loaded> Written(absl::string_view what,
@@ -525,7 +735,7 @@ struct Demo::Impl {
   }
 
   absl::Status Misses(const Running& function) {
-    screen->Title("5  Why does it miss, and what would end that?");
+    screen->Title("6  Why does it miss, and what would end that?");
     screen->Line(
         "Controllers write to composed resources without changing anything;");
     screen->Line("the daemon hides nothing of that from the key.");
@@ -634,6 +844,7 @@ struct Demo::Impl {
     }
     if (status.ok()) status = Expiry();
     if (status.ok()) Report();
+    if (status.ok()) status = Heartbeats();
     if (status.ok()) status = Misses(*function);
     return status;
   }
@@ -647,6 +858,7 @@ struct Demo::Impl {
   Loaded alone, cached;
   double saved = 0;  // function seconds, over all daemons
   std::string last_metrics;
+  int commands = 0;  // that were started
 };
 
 Demo::Demo(DemoFolders folders, DemoScreen* screen)

@@ -134,6 +134,8 @@ class Chart(unittest.TestCase):
                 ("config.requeue_ttl=0", "requeue_ttl"),
                 ("config.log.access=sometimes", "access"),
                 ("config.log.access=slow=soon", "access"),
+                ("config.tune=maybe", "tune"),
+                ("config.tune_share=2", "tune_share"),
                 ("config.mask[0]=@version", "mask"),
                 ("config.mask[0]=desired.x", "mask"),
                 ("functions[0].name=f,functions[0].config.mask[0]=observed", "mask"),
@@ -194,6 +196,20 @@ class Chart(unittest.TestCase):
             with self.subTest(config):
                 self.assertTrue(self.made({"functions": [{"name": "a"}],
                                            "config": config}))
+
+    def test_tune_needs_no_quotes_and_a_function_has_its_own(self):
+        # YAML 1.1 reads on and off as booleans.
+        made = self.made({"config": {"tune": True, "tune_share": 0.2},
+                          "functions": [{"name": "a"},
+                                        {"name": "b", "config": {"tune": False}},
+                                        {"name": "c", "config": {"tune": "off"}},
+                                        {"name": "d", "config": {"tune_share": 0}}]})
+        settings = {o["metadata"]["name"][-1]: tools.yaml.safe_load(
+            o["data"]["fncache.yaml"]) for o in made if o["kind"] == "ConfigMap"}
+        self.assertEqual({name: (one["tune"], one["tune_share"])
+                          for name, one in settings.items()},
+                         {"a": ("on", 0.2), "b": ("off", 0.2), "c": ("off", 0.2),
+                          "d": ("on", 0)})
 
     def test_null_is_empty_or_an_error_in_words(self):
         everything = tools.yaml.safe_load(

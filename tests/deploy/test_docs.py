@@ -84,7 +84,7 @@ class Docs(unittest.TestCase):
                                  env=environment)
             done = check(block)
             self.assertEqual(done.returncode, 0, tools.said(done))
-            self.assertIn("@times", done.stdout)
+            self.assertIn("tune: on", done.stdout)
             # The schema cannot find this.
             done = check(block.replace(" | sed", " --set config.key=tag | sed"))
             self.assertEqual(done.returncode, 2, done.stdout)

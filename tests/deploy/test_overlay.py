@@ -280,7 +280,8 @@ class Overlay(unittest.TestCase):
         line = tools.read("docs/operating.md")
         for said in ("a fifth of `cache.memory`", "| the process | 66 MiB |",
                      "(database and write queue) | 80 MiB |", "three times",
-                     "excess of `explain.memory` over 16 MiB"):
+                     "excess of `explain.memory` over 16 MiB",
+                     "| `tune: on` | 16 MiB |"):
             self.assertIn(said, line)
         settings = pod.settings()
         calls, each = 16, 2**20
@@ -292,6 +293,7 @@ class Overlay(unittest.TestCase):
         takes = (1.2 * size(settings.get("cache.memory", "256MiB"))
                  + (66 + (80 if "cache.dir" in settings else 0)) * 2**20
                  + 3 * calls * each
+                 + (16 * 2**20 if settings.get("tune") == "on" else 0)
                  + max(0, size(settings.get("explain.memory", "16MiB")) - 16 * 2**20))
         resources = pod.proxy["resources"]
         asked = size(resources["requests"]["memory"])
@@ -423,7 +425,7 @@ class PlainStandalone(unittest.TestCase):
 
 
 class PlainRegistry(unittest.TestCase):
-    def test_a_whole_registry_begins_without_masks_and_lifetimes(self):
+    def test_a_whole_registry_begins_without_tuning_and_lifetimes(self):
         image_config, config = tools.documents(
             tools.read("deploy/crossplane/imageconfig.yaml"))
         self.assertEqual(image_config["spec"]["runtime"]["configRef"]["name"],
@@ -432,7 +434,7 @@ class PlainRegistry(unittest.TestCase):
         args, of_one = (c["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
                         ["containers"][1]["args"] for c in (config, sidecar))
         self.assertEqual(args, [a for a in of_one if not re.match(
-            "--(mask|ttl-min|requeue-ttl)=", a)])
+            "--(tune|mask|ttl-min|requeue-ttl)=", a)])
         self.assertLess(len(args), len(of_one))
 
 

@@ -168,7 +168,7 @@ TEST_F(SidecarTest, ItsMemoryIsWhatItTakes) {
   const double tier = Bytes(Flag("fncache", "cache-memory", ""));
   const YamlNode& resources = At(Container("fncache"), {"resources"});
   const double asked = Bytes(At(resources, {"requests", "memory"}).scalar);
-  EXPECT_GE(asked, 1.2 * tier + (66 + 80 + 48) * kMiB);
+  EXPECT_GE(asked, 1.2 * tier + (66 + 80 + 48 + 16) * kMiB);
   EXPECT_GE(Bytes(At(resources, {"limits", "memory"}).scalar), asked);
 }
 
@@ -201,16 +201,10 @@ TEST_F(SidecarTest, ProbesFindTheAdminEndpoint) {
   }
 }
 
-TEST_F(SidecarTest, ItsMasksAndLifetimesAreTheReadmes) {
+TEST_F(SidecarTest, ItsTuningAndLifetimesAreTheReadmes) {
   const std::string page = testing::ReadFile(FNCACHE_SOURCE_DIR "/README.md");
-  for (const std::string& argument : Arguments("fncache")) {
-    absl::string_view mask = argument;
-    if (!absl::ConsumePrefix(&mask, "--mask=")) continue;
-    const std::string quoted = mask[0] == '@'
-                                   ? absl::StrCat("\n- \"", mask, "\"")
-                                   : absl::StrCat("\n- ", mask, "\n");
-    EXPECT_THAT(page, HasSubstr(quoted));
-  }
+  EXPECT_THAT(page, HasSubstr(absl::StrCat("\ntune: ",
+                                           Flag("fncache", "tune", "off"))));
   EXPECT_THAT(page, HasSubstr(absl::StrCat(
                         "\nttl: {min: ", Flag("fncache", "ttl-min", ""), "}")));
   EXPECT_THAT(page,

@@ -4,8 +4,12 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -24,6 +28,22 @@ std::string Text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The values in the line that begins with `label`.
+std::vector<double> Row(const std::string& printed, const std::string& label) {
+  std::vector<double> values;
+  const size_t at = printed.find("\n" + label);
+  if (at == printed.npos) return values;
+  const size_t from = at + 1 + label.size();
+  const std::string line =
+      printed.substr(from, printed.find('\n', from) - from);
+  for (const absl::string_view word :
+       absl::StrSplit(line, ' ', absl::SkipEmpty())) {
+    double value;
+    if (absl::SimpleAtod(word, &value)) values.push_back(value);
+  }
+  return values;
+}
+
 TEST(DemoHeavyTest, WhatItClaimsHoldsAndItsReportIsLeft) {
   const TempDir dir;
   const std::string out = dir.path() + "/made/demo";
@@ -32,9 +52,23 @@ TEST(DemoHeavyTest, WhatItClaimsHoldsAndItsReportIsLeft) {
   std::ofstream(out + "/trace/old") << "x";
   std::ofstream(out + "/report.html") << "x";
   Process demo({"demo", "--out", out});
-  // It takes 50 s alone. ctest gives a test 300 s.
+  // It takes 60 s alone. ctest gives a test 300 s.
   EXPECT_EQ(demo.Wait(absl::Seconds(290)), 0) << demo.Stderr();
   EXPECT_EQ(demo.Stderr(), "");
+  // Heartbeats, without settings and with `tune: on`.
+  const std::vector<double> hit_rate = Row(demo.Stdout(), "   hit rate  ");
+  ASSERT_EQ(hit_rate.size(), 2u) << demo.Stdout();
+  EXPECT_LT(hit_rate[0], 10);
+  EXPECT_GT(hit_rate[1], 40);
+  const std::vector<double> questions = Row(demo.Stdout(), "   questions  ");
+  const std::vector<double> proven =
+      Row(demo.Stdout(), "   answers that were proven  ");
+  ASSERT_TRUE(questions.size() == 2 && proven.size() == 2) << demo.Stdout();
+  EXPECT_EQ(questions[0], 0);
+  EXPECT_EQ(proven[0], 0);
+  // Ten composites with two steps, and four questions for each proof.
+  EXPECT_GE(proven[1], 10);
+  EXPECT_GE(questions[1], 4 * proven[1]);
   // It ends with why calls missed and the mask that ended that.
   EXPECT_THAT(
       demo.Stdout(),

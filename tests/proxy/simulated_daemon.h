@@ -66,6 +66,7 @@ class SimulatedDaemon {
 
   struct Answer {
     bool hit = false;
+    std::string status;  // cache-status
     Response response;
   };
   // Calls, with more metadata.
@@ -82,10 +83,10 @@ class SimulatedDaemon {
     const auto& headers = context.GetServerInitialMetadata();
     const auto header = headers.find("cache-status");
     EXPECT_NE(header, headers.end()) << "no cache-status";
-    answer.hit = header != headers.end() &&
-                 absl::StartsWith(absl::string_view(header->second.data(),
-                                                    header->second.size()),
-                                  "fncache; hit");
+    if (header != headers.end()) {
+      answer.status.assign(header->second.data(), header->second.size());
+    }
+    answer.hit = absl::StartsWith(answer.status, "fncache; hit");
     return answer;
   }
 

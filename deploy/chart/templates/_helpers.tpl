@@ -96,9 +96,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- ceil $sum | int64 -}}
 {{- end -}}
 
-{{/* Settings of a function: those of all, and its own over them. dict root, config. */}}
+{{/* Settings of a function: those of all, and its own over them. dict root, config.
+Helm reads `on` and `off` without quotes as booleans. */}}
 {{- define "fncache.config" -}}
-{{- toYaml (mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config))) -}}
+{{- $config := mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config)) -}}
+{{- if kindIs "bool" $config.tune }}{{ $_ := set $config "tune" (ternary "on" "off" $config.tune) }}{{ end -}}
+{{- toYaml $config -}}
 {{- end -}}
 
 {{/* What the chart tells the function, in eight digits: it may answer otherwise
@@ -122,7 +125,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $calls := mulf 3.0 .root.Values.sizing.calls (divf (include "fncache.bytes" .root.Values.sizing.callBytes | float64) 1048576.0) -}}
 {{- $disk := ternary 80.0 0.0 .root.Values.functionCache.enabled -}}
 {{- $explain := divf (include "fncache.bytes" (default "16MiB" (default dict .settings.explain).memory) | float64) 1048576.0 -}}
-{{- addf (mulf 1.2 $tier) 66.0 $disk $calls (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
+{{- $tune := ternary 16.0 0.0 (eq (default "off" .settings.tune) "on") -}}
+{{- addf (mulf 1.2 $tier) 66.0 $disk $calls $tune (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume where that is memory, which counts as the

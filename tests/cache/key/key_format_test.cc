@@ -11,12 +11,15 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/digest.h"
 #include "common/method.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
+#include "tests/cache/key/drift_oracle.h"
 #include "tests/cache/key/key_oracle.h"
 #include "tests/cache/key/request_data.h"
 #include "tests/cache/key/unfold.h"
@@ -31,10 +34,13 @@ struct Vector {
   std::string name;
   bool by_tag = false;  // `key: tag`
   bool sha256 = false;  // `key_hash: sha256`
+  bool tune = false;    // `tune: on`
   std::vector<std::string> masks;
   std::string request;
   std::string message;
   std::string key;
+  std::string drifts;  // the bytes that the drift digest is of
+  std::string drift;   // the drift digest
 };
 
 std::vector<Vector> ReadVectors(const std::string& page) {
@@ -58,6 +64,8 @@ std::vector<Vector> ReadVectors(const std::string& page) {
           vectors.back().by_tag = true;
         } else if (setting == "key_hash: sha256") {
           vectors.back().sha256 = true;
+        } else if (setting == "tune: on") {
+          vectors.back().tune = true;
         } else {
           ADD_FAILURE() << "the page has another setting: " << setting;
         }
@@ -68,6 +76,10 @@ std::vector<Vector> ReadVectors(const std::string& page) {
       vectors.back().message = absl::HexStringToBytes(text);
     } else if (name == "key") {
       vectors.back().key = text;
+    } else if (name == "drift") {
+      vectors.back().drifts = absl::HexStringToBytes(text);
+    } else if (name == "digest") {
+      vectors.back().drift = text;
     }
   }
   return vectors;
@@ -120,6 +132,58 @@ std::string HmacSha256(const Seed& seed, const std::string& bytes) {
   return {reinterpret_cast<const char*>(hash), size};
 }
 
+// Key or drift digest of these bytes, as the page describes it.
+std::string HashOf(bool sha256, const std::string& bytes) {
+  if (sha256) {
+    return absl::BytesToHexString(HmacSha256(TestSeed(), bytes).substr(0, 16));
+  }
+  unsigned char secret[192];
+  XXH3_generateSecret(secret, sizeof(secret), TestSeed().data(), 32);
+  const XXH128_hash_t hash = XXH3_128bits_withSecret(bytes.data(), bytes.size(),
+                                                     secret, sizeof(secret));
+  return (Key{hash.high64, hash.low64}).Hex();
+}
+
+// Drifts as texts that can be compared: type and section, key, and the value if
+// it is a text.
+std::vector<std::string> Sorted(std::vector<std::string> drifts) {
+  std::sort(drifts.begin(), drifts.end());
+  return drifts;
+}
+std::vector<std::string> DriftsIn(absl::string_view bytes) {
+  std::vector<std::string> drifts;
+  while (!bytes.empty()) {
+    const int first = static_cast<unsigned char>(bytes[0]);
+    bytes.remove_prefix(1);
+    std::string drift = absl::StrCat(first);
+    for (int i = 0; i < 2; ++i) {
+      // Each vector's keys and values are short: a count is one byte.
+      const auto size = static_cast<unsigned char>(bytes.at(0));
+      EXPECT_LT(size, 128);
+      if (i == 0 || first >> 2 != 2) {
+        absl::StrAppend(&drift, " ", bytes.substr(1, size));
+      }
+      bytes.remove_prefix(1 + size);
+    }
+    drifts.push_back(drift);
+  }
+  return drifts;
+}
+std::vector<std::string> DriftsIn(
+    apiextensions::fn::proto::v1::RunFunctionRequest request) {
+  std::vector<std::string> drifts;
+  for (const FoundDrift& found : FindDrift(&request)) {
+    const int type = found.type == 'v' ? 1 : found.type == 'm' ? 2 : 3;
+    const int section = found.section == "composite"  ? 1
+                        : found.section == "composed" ? 2
+                                                      : 3;
+    drifts.push_back(absl::StrCat(
+        type * 4 + section, " ", found.key,
+        found.type == 'm' ? "" : " " + found.value->string_value()));
+  }
+  return drifts;
+}
+
 TEST(KeyFormat, EveryVectorHolds) {
   const std::string page = ReadFile(std::filesystem::path(FNCACHE_SOURCE_DIR) /
                                     "docs" / "key-format.md");
@@ -132,8 +196,7 @@ TEST(KeyFormat, EveryVectorHolds) {
        {scope.function, scope.method, scope.generation}) {
     EXPECT_NE(page.find("`" + text + "`"), page.npos) << text;
   }
-  unsigned char secret[192];
-  XXH3_generateSecret(secret, sizeof(secret), TestSeed().data(), 32);
+  size_t tuned = 0;
   for (const Vector& vector : vectors) {
     SCOPED_TRACE(vector.name);
     // As the page describes it.
@@ -144,39 +207,53 @@ TEST(KeyFormat, EveryVectorHolds) {
     bytes += static_cast<char>(tag_will_do ? 1 : vector.by_tag ? 2 : 0);
     bytes += static_cast<char>(vector.sha256 ? 1 : 0);
     bytes += Text(scope.function) + Text(scope.method) + Text(scope.generation);
-    bytes += Count(vector.masks.size());
     std::vector<std::string> masks = vector.masks;
     std::sort(masks.begin(), masks.end());
+    if (vector.tune) masks.insert(masks.begin(), "@drift1");
+    bytes += Count(masks.size());
     for (const std::string& mask : masks) bytes += Text(mask);
     if (tag_will_do) bytes += tag;
     bytes += vector.message;
-    const XXH128_hash_t hash = XXH3_128bits_withSecret(
-        bytes.data(), bytes.size(), secret, sizeof(secret));
-    EXPECT_EQ(vector.sha256 ? absl::BytesToHexString(
-                                  HmacSha256(TestSeed(), bytes).substr(0, 16))
-                            : (Key{hash.high64, hash.low64}).Hex(),
-              vector.key);
+    EXPECT_EQ(HashOf(vector.sha256, bytes), vector.key);
+    if (vector.tune) {
+      ++tuned;
+      EXPECT_EQ(HashOf(vector.sha256, vector.drifts), vector.drift);
+    }
     // The message is one that can be read back.
     const MaskSet mask_set = *MaskSet::Parse(vector.masks, MaskRules::kAnyPath);
     const absl::optional<std::string> unfolded =
-        Unfold(mask_set.root(), vector.message);
+        Unfold(vector.tune ? mask_set.drift_root() : mask_set.root(),
+               vector.message);
     apiextensions::fn::proto::v1::RunFunctionRequest message;
     ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
     if (!tag_will_do) {
       apiextensions::fn::proto::v1::RunFunctionRequest request;
       ASSERT_TRUE(ProtobufParses(vector.request, &request));
+      if (vector.tune) {
+        if (vector.masks.empty()) {
+          EXPECT_EQ(Sorted(DriftsIn(vector.drifts)), Sorted(DriftsIn(request)));
+        }
+        TakeOutDrift(&request);
+      }
       EXPECT_TRUE(SameRequest(mask_set, message, request));
     }
     // As the code does it.
     scope.source = vector.by_tag ? KeySource::kTag : KeySource::kContent;
     scope.hash = vector.sha256 ? KeyHash::kSha256 : KeyHash::kXxh3;
+    scope.drift = vector.tune;
     DigestScratch scratch;
     const Digester digester(TestSeed(), scope,
                             *MaskSet::Parse(vector.masks, MaskRules::kAnyPath));
     const Digest digest = digester.Compute({vector.request}, &scratch);
     ASSERT_TRUE(digest.keyed);
     EXPECT_EQ(digest.key.Hex(), vector.key);
+    if (vector.tune) {
+      EXPECT_EQ(digest.drift.Hex(), vector.drift);
+      EXPECT_EQ(absl::BytesToHexString(digest.drifts),
+                absl::BytesToHexString(vector.drifts));
+    }
   }
+  EXPECT_GE(tuned, 4);
 }
 
 // Digests are hashed with the widest vectors that a machine has, and with
