@@ -149,7 +149,7 @@ class Schedule {
       asked.composite = static_cast<uint64_t>(&asked - now.data());
       if (Draw(5) != 0) Tick(&asked);
       At(when, [this, asked] { Arrive(asked); });
-      if (Draw(25) == 0) At(when + Late(), [this] { Purge(); });
+      if (Draw(12) == 0) At(when + Late(), [this] { Purge(); });
     }
     int limit = 100'000;
     while (!events_.empty() && !::testing::Test::HasFatalFailure()) {
@@ -449,7 +449,8 @@ class Schedule {
     const RunNote note =
         evidence_.OnRun(learnt, before.has_value() ? &*before : nullptr, now_);
     const bool purged = run->started <= purged_[run->asked.composite];
-    if (!run->entry || purged) evidence_.Forget(key);
+    // OnRun has ended the proof of an answer that is not stored.
+    if (purged) evidence_.Forget(key);
     EndRun(run, run->entry ? FlightEnd::kShared : FlightEnd::kAlone);
     if (note.questions_due && run->may_ask && !purged) Ask(run);
   }
@@ -499,7 +500,10 @@ class Schedule {
     }
     ++totals_.questions;
     ++questions_;
-    At(now_ + Late(), [this, proving] {
+    // Often so late that runs, purges and refills come meanwhile.
+    const absl::Duration late =
+        Draw(3) == 0 ? absl::Milliseconds(Draw(40'000)) : Late();
+    At(now_ + late, [this, proving] {
       const Question question = proving->running.proof.next();
       const bool altered = question.number != 0 && !question.versions_alone;
       Answered answered = Answered::kNone;

@@ -31,15 +31,15 @@ inline std::string Time(int seconds) {
                           absl::UTCTimeZone());
 }
 
-// A request of the composite `name`. Three kinds of its drift differ for each
-// `tick`, and a fourth one for each `event`.
+// A request of the composite `name`, which has a step of its own. Three kinds
+// of its drift differ for each `tick`, and a fourth one for each `event`.
 inline std::string Drifted(int tick, const std::string& tag = "t",
                            const std::string& name = "a", int event = 0) {
   fnv1::RunFunctionRequest request;
   EXPECT_TRUE(request.ParseFromString(Request(name, tag)));
   auto* const composite =
       request.mutable_observed()->mutable_composite()->mutable_resource();
-  At(composite, {"kind"}).set_string_value("Bucket");
+  At(composite, {"kind"}).set_string_value(absl::StrCat("Bucket-", name));
   At(composite, {"metadata", "name"}).set_string_value(name);
   At(composite, {"metadata", "resourceVersion"})
       .set_string_value(std::to_string(100'000 + tick));

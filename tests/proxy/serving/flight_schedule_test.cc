@@ -2,6 +2,8 @@
 // Flights under random schedules: callers with deadlines that come, join, leave
 // and time out, against a function that answers, fails, and is ended by
 // deadlines; with old answers, refreshes and calls that go on without callers.
+// Requests of equal key may differ in drift, and nothing is proven: each gets
+// an answer of its own drift.
 // Simulated time; every schedule is its seed. And the same table under threads.
 #include <algorithm>
 #include <atomic>
@@ -35,7 +37,7 @@ class Simulation;
 class SimulatedCaller : public FlightCaller,
                         public std::enable_shared_from_this<SimulatedCaller> {
  public:
-  SimulatedCaller(Simulation* simulation, int id, const cache::key::Key& key,
+  SimulatedCaller(Simulation* simulation, int id, const FlightKey& key,
                   absl::Time deadline, cache::store::EntryRef old)
       : FlightCaller(key, deadline, /*stale=*/static_cast<bool>(old),
                      /*has_old=*/static_cast<bool>(old)),
@@ -65,7 +67,7 @@ class SimulatedCall : public FlightCall {
   void OnAbandoned(uint64_t abandonment) override;
 
   Simulation* const simulation;
-  cache::key::Key key;
+  FlightKey key{cache::key::Key()};
   absl::Time started;
   absl::Time ends;
   bool by_deadline = false;  // that is what ends it
@@ -106,8 +108,10 @@ class Simulation {
   void Run() {
     const int callers = 5 + Draw(40);
     const int keys = 1 + Draw(3);
+    const int drifts = 1 + Draw(2);
     for (int i = 0; i < callers; ++i) {
-      const cache::key::Key key{static_cast<uint64_t>(Draw(keys)), 7};
+      const FlightKey key({static_cast<uint64_t>(Draw(keys)), 7},
+                          {static_cast<uint64_t>(Draw(drifts)), 5});
       const absl::Time deadline =
           Draw(4) == 0 ? absl::InfiniteFuture()
                        : now_ + absl::Milliseconds(1 + Draw(3000));
@@ -141,7 +145,7 @@ class Simulation {
   struct Totals {
     uint64_t answered = 0, shared = 0, upstream = 0, left = 0, released = 0;
     uint64_t stale_hits = 0, refreshes = 0, refused = 0, fallen_back = 0,
-             abandoned = 0, filled_alone = 0;
+             abandoned = 0, filled_alone = 0, others = 0;
   };
   Totals totals;
 
@@ -150,9 +154,11 @@ class Simulation {
 
   enum class State { kNone, kFresh, kRevalidate, kIfError };
   // The result of a look-up, according to the policy.
-  State Look(const cache::key::Key& key, cache::store::EntryRef* entry) {
-    const auto stored = memory_.find(key.high);
-    if (stored == memory_.end()) return State::kNone;
+  State Look(const FlightKey& key, cache::store::EntryRef* entry) {
+    const auto stored = memory_.find(key.key.high);
+    if (stored == memory_.end() || stored->second->drift() != key.drift) {
+      return State::kNone;
+    }
     *entry = stored->second;
     const absl::Duration past = now_ - (*entry)->deadline();
     if (past < absl::ZeroDuration()) return State::kFresh;
@@ -161,7 +167,7 @@ class Simulation {
     return State::kNone;
   }
 
-  void Arrive(int id, const cache::key::Key& key, absl::Time deadline) {
+  void Arrive(int id, const FlightKey& key, absl::Time deadline) {
     cache::store::EntryRef entry;
     State state = Look(key, &entry);
     if (Draw(3) == 0) state = State::kNone;  // evicted
@@ -197,7 +203,7 @@ class Simulation {
   }
 
   // A call of the function that ends by itself or at `deadline`.
-  std::shared_ptr<SimulatedCall> MakeCall(const cache::key::Key& key,
+  std::shared_ptr<SimulatedCall> MakeCall(const FlightKey& key,
                                           absl::Time deadline) {
     auto call = std::make_shared<SimulatedCall>(this);
     call->key = key;
@@ -224,7 +230,7 @@ class Simulation {
       return;
     }
     cache::store::EntryRef entry;
-    if (again && Look(caller->key().key, &entry) == State::kFresh && Draw(2) == 0) {
+    if (again && Look(caller->key(), &entry) == State::kFresh && Draw(2) == 0) {
       if (verdict == Verdict::kLead) {
         table_->FinishFound(caller.get(), entry, now_);
       } else {
@@ -234,7 +240,7 @@ class Simulation {
       return;
     }
     const bool leads = verdict == Verdict::kLead;
-    auto call = MakeCall(caller->key().key,
+    auto call = MakeCall(caller->key(),
                          leads ? caller->deadline + longer_ : caller->deadline);
     call->owner = caller;
     if (leads) {
@@ -282,15 +288,21 @@ class Simulation {
     const std::shared_ptr<SimulatedCall> call = calls_[index];
     calls_.erase(calls_.begin() + index);
     cache::store::EntryRef entry;
+    bool found = false;
     if (!call->cancelled && !call->by_deadline &&
         call->fate == Fate::kAccepted) {
       cache::store::EntryInfo info;
       info.started = call->started;
       info.arrived = now_;
       info.lifetime = kLifetime;
+      info.drift = call->key.drift;
       entry = cache::store::Entry::Create(info, "",
-                                          {std::to_string(call->key.high)});
-      memory_[call->key.high] = entry;
+                                          {std::to_string(call->key.key.high)});
+      // The entry of a later start stays. Joined callers are offered that one.
+      cache::store::EntryRef& stored = memory_[call->key.key.high];
+      found = stored && stored->started() > entry->started();
+      if (found) entry = stored;
+      stored = entry;
     }
     const bool failed =
         !call->cancelled && !call->by_deadline && call->fate == Fate::kFailed;
@@ -304,7 +316,7 @@ class Simulation {
                          ? FlightEnd::kDeadline
                      : failed ? FlightEnd::kFailed
                               : FlightEnd::kAlone,
-                     entry, now_, /*found=*/false, failed ? 14 : 0);
+                     entry, now_, found, failed ? 14 : 0);
     }
     if (call->place != nullptr) table_->Leave(call->place.get());
     if (call->owner == nullptr) return;
@@ -415,6 +427,16 @@ class Simulation {
       ASSERT_TRUE(signal.entry);
       // No caller gets an entry of another key.
       ASSERT_EQ(signal.entry->body(), std::to_string(caller->key().key.high));
+      if (signal.entry->drift() != caller->key().drift) {
+        // The fill of a later call: it is not this caller's answer.
+        ASSERT_TRUE(signal.found);
+        ++totals.others;
+        caller->answers = 1;
+        auto again = std::make_shared<SimulatedCaller>(
+            this, caller->id, caller->key(), caller->deadline, caller->old);
+        all_.push_back(again);
+        return Enter(again);
+      }
       ++totals.shared;
       Answer(caller);
       return;
@@ -486,14 +508,17 @@ void TrySchedules(uint32_t first, uint32_t last) {
     totals.fallen_back += simulation.totals.fallen_back;
     totals.abandoned += simulation.totals.abandoned;
     totals.filled_alone += simulation.totals.filled_alone;
+    totals.others += simulation.totals.others;
   }
   std::printf(
       "%u schedules: %lu answered, of them %lu shared, %lu by a stale hit, %lu "
       "over a failure; %lu left; %lu upstream calls, of them %lu released, %lu "
-      "refreshes (%lu refused), %lu abandoned (%lu filled)\n",
+      "refreshes (%lu refused), %lu abandoned (%lu filled), %lu later fills of "
+      "other drift\n",
       last - first + 1, totals.answered, totals.shared, totals.stale_hits,
       totals.fallen_back, totals.left, totals.upstream, totals.released,
-      totals.refreshes, totals.refused, totals.abandoned, totals.filled_alone);
+      totals.refreshes, totals.refused, totals.abandoned, totals.filled_alone,
+      totals.others);
   // The schedules reach what they are meant to.
   const auto scaled = [&](uint64_t in_4000) {
     return in_4000 * (last - first + 1) / 4000;
@@ -507,6 +532,7 @@ void TrySchedules(uint32_t first, uint32_t last) {
   EXPECT_GT(totals.fallen_back, scaled(500));
   EXPECT_GT(totals.abandoned, scaled(1000));
   EXPECT_GT(totals.filled_alone, scaled(100));
+  EXPECT_GT(totals.others, scaled(100));
 }
 
 TEST(FlightScheduleTest, NoScheduleLosesACallerOrAnswersItTwice) {
