@@ -92,12 +92,14 @@ void Questions::Start(const TunedEntry& answer) {
   Next();
 }
 
+bool Questions::IsCurrent() const {
+  return !context_.tuning->silent.load(std::memory_order_relaxed) &&
+         context_.states.IsNewest(state_) &&
+         !state_->bans.Covers(key_, answer_.started);
+}
+
 bool Questions::MayAsk() const {
-  if (context_.tuning->silent.load(std::memory_order_relaxed) ||
-      !context_.states.IsNewest(state_) ||
-      state_->bans.Covers(key_, answer_.started)) {
-    return false;
-  }
+  if (!IsCurrent()) return false;
   const limits::Budget* const budget = context_.upstream.options().inflight;
   return (budget == nullptr || budget->MayRun(request_.size())) &&
          !context_.flights.CallersWait();
@@ -163,6 +165,11 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
   if (call.began()) {
     context_.instruments.RecordUpstream(call.status().error_code(),
                                         call.latency());
+  }
+  // What changed while the function answered ends the proof, too.
+  if (!IsCurrent()) {
+    call_ = nullptr;
+    return End();
   }
   const Answered answered = Compare(call);
   const absl::Time now = context_.clock.Now();

@@ -58,6 +58,9 @@ class Questions final : private transport::Job,
   // Asks the next question, if it may.
   void Next();
   bool MayAsk() const;
+  // Neither the settings nor the key's purges have changed since the answer,
+  // and the daemon does not drain.
+  bool IsCurrent() const;
   // Makes the request of a question.
   void Work() override;
   void OnWorked() override;
