@@ -256,6 +256,11 @@ int Function::held() const {
   MutexLock lock(&mutex_);
   return held_;
 }
+void Function::Step() {
+  MutexLock lock(&mutex_);
+  ++released_times_;
+  released_.SignalAll();
+}
 void Function::Release() {
   MutexLock lock(&mutex_);
   hold_questions_ = hold_calls_ = false;

@@ -131,6 +131,8 @@ class Function final : public fn::FunctionRunnerService::Service {
   void HoldCalls();
   int held() const;
   void Release();
+  // Releases those that wait now. Later ones wait.
+  void Step();
 
  private:
   const Behaviour behaviour_;
