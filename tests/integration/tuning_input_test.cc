@@ -323,6 +323,14 @@ INSTANTIATE_TEST_SUITE_P(
                            Nested(2, TimeText(tick));
                      });
                    }},
+        // No question is that large.
+        BadRequest{"LargerThanAMebibyte", Fate::kNever,
+                   [](int tick) {
+                     return Edited(tick, [&](pb::Struct* object) {
+                       At(object, {"spec", "blob"})
+                           .set_string_value(std::string(1 << 20, 'x'));
+                     });
+                   }},
         BadRequest{"AVersionOfAMegabyte", Fate::kOther,
                    [](int tick) {
                      return WithVersion(tick,

@@ -335,6 +335,7 @@ TEST_F(TuningOutcomeTest, Counting) {
   EXPECT_LE(function_->most_questions(), 2);
   std::set<std::string> tags;
   int questions = 0;
+  size_t tenants = 0;
   for (const Function::Asked& asked : function_->asked()) {
     if (!asked.question) continue;
     ++questions;
@@ -344,6 +345,7 @@ TEST_F(TuningOutcomeTest, Counting) {
     EXPECT_EQ(own_tags.count(tag), 0u);
     EXPECT_EQ(asked.metadata.count("cache-control"), 1u);
     EXPECT_EQ(asked.metadata.count("grpc-encoding"), 0u);
+    tenants += asked.metadata.count("x-tenant");
     Cluster as_it_came = cluster_;
     as_it_came.name = Text(Composite(asked.request), {"metadata", "name"});
     const Request came = as_it_came.Make();
@@ -357,8 +359,88 @@ TEST_F(TuningOutcomeTest, Counting) {
     }
   }
   EXPECT_EQ(questions, 80);
+  EXPECT_GT(tenants, 0u) << "questions carry their caller's metadata";
   EXPECT_EQ(wrong_, 0);
   Report("counting", "own tags, two at once");
+}
+
+// An entry past its time passes the same gate.
+TEST_F(TuningOutcomeTest, OldEntriesAnswerAcrossDriftOnlyWhereTheyAreProven) {
+  for (const bool reads : {false, true}) {
+    SCOPED_TRACE(reads ? "reads" : "proven");
+    std::atomic<bool> fails{false};
+    const auto answer = [reads](const Request& request) -> Reply {
+      Reply reply = reads ? Reply(Sync(request, "a")) : Tier(request);
+      reply.ttl = 60;
+      return reply;
+    };
+    if (daemon_ != nullptr) daemon_->Drain();
+    daemon_ = nullptr;
+    cluster_ = Cluster();
+    Start(
+        [&fails, answer](const Request& request) {
+          Reply reply = answer(request);
+          if (fails) reply.code = grpc::StatusCode::UNAVAILABLE;
+          return reply;
+        },
+        "stale_if_error: 3h\n");
+    expected_ = answer;
+    if (reads) {
+      ASSERT_TRUE(
+          TickUntil([](const Got& got) { return got.why() == "read"; }));
+    } else {
+      ASSERT_TRUE(TickUntil(IsAcross));
+    }
+    fails = true;
+    clock_.Advance(absl::Minutes(10));
+    cluster_.Tick();
+    const Got old = CallOnce();
+    EXPECT_EQ(old.status.ok(), !reads) << old.cache;
+    EXPECT_EQ(old.across(), !reads) << old.cache;
+    // A hit across drift, fresh or not, is not older than an hour.
+    clock_.Advance(absl::Minutes(51));
+    cluster_.Tick();
+    EXPECT_FALSE(CallOnce().status.ok());
+    EXPECT_EQ(wrong_, 0);
+  }
+}
+
+TEST_F(TuningOutcomeTest, StaleWhileRevalidatePassesTheGate) {
+  const auto answer = [](const Request& request) -> Reply {
+    Reply reply = Sync(request, "a");
+    reply.ttl = 60;
+    return reply;
+  };
+  Start(answer, "stale_while_revalidate: 1h\n");
+  ASSERT_TRUE(TickUntil([](const Got& got) { return got.why() == "read"; }));
+  for (int i = 0; i < 5; ++i) {
+    clock_.Advance(absl::Minutes(2));
+    EXPECT_TRUE(CallAndWait().hit()) << "its own entry, which is stale";
+    cluster_.Tick();
+    EXPECT_EQ(CallAndWait().why(), "read");
+  }
+  EXPECT_EQ(hits_, 0);
+  EXPECT_EQ(wrong_, 0);
+}
+
+// An answer that is not stored ends the proof.
+TEST_F(TuningOutcomeTest, AnAnswerThatIsNotStoredEndsTheProof) {
+  std::atomic<bool> fatal{false};
+  Start([&](const Request& request) {
+    Reply reply = Tier(request);
+    reply.fatal = fatal;
+    return reply;
+  });
+  ASSERT_TRUE(TickUntil(IsAcross));
+  cluster_.Tick();
+  ++cluster_.transition;
+  fatal = true;
+  EXPECT_EQ(CallAndWait().why(), "moved status lastTransitionTime");
+  fatal = false;
+  --cluster_.transition;
+  cluster_.Tick();
+  EXPECT_EQ(CallAndWait().why(), "unproven");
+  EXPECT_EQ(wrong_, 0);
 }
 
 // The promise of `tune: on` is broken: this function remembers what it saw.
