@@ -4,6 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "tests/common/eventually.h"
 #include "tests/integration/tuning_testing.h"
 #include "tests/proxy/serving/scripted.h"
+#include "tests/proxy/simulated_daemon.h"
 
 namespace fncache::testing {
 namespace {
@@ -226,6 +228,38 @@ TEST_P(TuningBadRequestTest, IsTreatedAsWithoutTuning) {
     daemon->Signal(SIGTERM);
     EXPECT_EQ(daemon->Wait(), 0) << daemon->Stderr();
   }
+}
+
+// An answer that nothing can read is passed on, and ends the key's proof.
+TEST(TuningAnswers, AnUnreadableAnswerEndsTheProof) {
+  std::atomic<bool> unreadable{false};
+  proxy::serving::ScriptedFunction function(
+      [&](const proxy::serving::FunctionCallPtr& call) {
+        Response response;
+        Function::Fill("constant", &response);
+        std::string bytes = response.SerializeAsString();
+        if (unreadable) bytes.resize(bytes.size() - 3);
+        call->Answer(bytes);
+      });
+  proxy::SimulatedDaemon daemon("tune: on\ntune_share: 1\n", function.target());
+  Cluster cluster;
+  int64_t milliseconds = 0;
+  const auto hits = [&](const std::map<std::string, std::string>& metadata) {
+    cluster.Tick();
+    daemon.SetTime(absl::Milliseconds(++milliseconds));
+    return daemon.Call("function", cluster.Make(), metadata).hit;
+  };
+  ASSERT_TRUE(Eventually([&] { return hits({}); }));
+  EXPECT_TRUE(hits({}));
+  unreadable = true;
+  cluster.Tick();
+  daemon.SetTime(absl::Milliseconds(++milliseconds));
+  // The caller's library cannot read it either.
+  EXPECT_NE(daemon.Status("function", cluster.Make(),
+                          {{"cache-control", "no-cache"}}),
+            grpc::StatusCode::OK);
+  unreadable = false;
+  EXPECT_FALSE(hits({}));
 }
 
 pb::Value Nested(int depth, const std::string& text) {

@@ -89,6 +89,18 @@ class SimulatedDaemon {
     return answer;
   }
 
+  // Calls, and returns what became of it.
+  grpc::StatusCode Status(const std::string& function, const Request& request,
+                          const std::map<std::string, std::string>& metadata) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    Response response;
+    return stubs_[function]
+        ->RunFunction(&context, request, &response)
+        .error_code();
+  }
+
  private:
   static settings::DaemonOptions Options(
       const std::string& settings, const std::string& upstream,
