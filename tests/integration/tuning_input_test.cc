@@ -230,6 +230,16 @@ TEST_P(TuningBadRequestTest, IsTreatedAsWithoutTuning) {
   }
 }
 
+pb::Value Nested(int depth, const std::string& text) {
+  pb::Value value;
+  pb::Value* at = &value;
+  for (int i = 0; i < depth; ++i) {
+    at = &(*at->mutable_struct_value()->mutable_fields())["x"];
+  }
+  at->set_string_value(text);
+  return value;
+}
+
 // An answer that nothing can read is passed on, and ends the key's proof.
 TEST(TuningAnswers, AnUnreadableAnswerEndsTheProof) {
   std::atomic<bool> unreadable{false};
@@ -262,14 +272,56 @@ TEST(TuningAnswers, AnUnreadableAnswerEndsTheProof) {
   EXPECT_FALSE(hits({}));
 }
 
-pb::Value Nested(int depth, const std::string& text) {
-  pb::Value value;
-  pb::Value* at = &value;
-  for (int i = 0; i < depth; ++i) {
-    at = &(*at->mutable_struct_value()->mutable_fields())["x"];
+// A request about which no question can be made costs no budget.
+TEST(TuningAnswers, ARequestThatCannotBeAlteredLeavesTheBudgetToOthers) {
+  proxy::serving::ScriptedFunction function(
+      [&](const proxy::serving::FunctionCallPtr& call) {
+        Response response;
+        Function::Fill("constant", &response);
+        call->Answer(response.SerializeAsString());
+      });
+  for (const std::string odd : {"no UTF-8", "doubled", "unknown field",
+                                "unknown field of a value", "deep 330"}) {
+    SCOPED_TRACE(odd);
+    proxy::SimulatedDaemon daemon("tune: on\ntune_share: 0.000001\n",
+                                  function.target());
+    int64_t milliseconds = 0;
+    Cluster cluster;
+    const auto call = [&](const std::string& bytes) {
+      daemon.SetTime(absl::Milliseconds(++milliseconds));
+      return daemon.CallBytes("function", bytes);
+    };
+    for (int i = 0; i < 100; ++i) {
+      cluster.Tick();
+      Request request = cluster.Make();
+      pb::Struct* const object =
+          (*request.mutable_observed()->mutable_resources())["a"]
+              .mutable_resource();
+      At(object, {"spec", "odd"}).set_string_value("XXXX");
+      if (odd == "unknown field") {
+        request.GetReflection()->MutableUnknownFields(&request)->AddVarint(1000,
+                                                                           7);
+      } else if (odd == "unknown field of a value") {
+        pb::Value& value = At(object, {"spec", "odd"});
+        value.GetReflection()->MutableUnknownFields(&value)->AddVarint(1000, 7);
+      }
+      if (odd.substr(0, 4) == "deep")
+        At(object, {"spec", "odd"}) = Nested(std::stoi(odd.substr(5)), "x");
+      std::string bytes = request.SerializeAsString();
+      if (odd == "no UTF-8") {
+        bytes = absl::StrReplaceAll(bytes, {{"XXXX", "\xc3\x28\xff\x80"}});
+      } else if (odd == "doubled") {
+        bytes += bytes;
+      }
+      call(bytes);
+    }
+    cluster = Cluster();
+    cluster.name = "usual";
+    EXPECT_TRUE(Eventually([&] {
+      cluster.Tick();
+      return absl::EndsWith(call(cluster.Make().SerializeAsString()), "drift");
+    }));
   }
-  at->set_string_value(text);
-  return value;
 }
 
 std::string WithVersion(int tick, const std::string& version) {

@@ -279,6 +279,33 @@ TEST_F(TuningLifecycleTest, CallsThatAvoidTheCacheCauseNoQuestions) {
   EXPECT_EQ(wrong_, 0);
 }
 
+// Drift that a mask covers is masked, and is no drift any more.
+TEST_F(TuningLifecycleTest, MasksApplyFirst) {
+  Start(Tier);
+  const std::string resource = "observed.resources.*.resource.";
+  for (const std::string& mask :
+       {resource + "metadata.managedFields.*.time",
+        resource + "metadata.managedFields.*.manager",
+        resource + "status.conditions.*.lastTransitionTime",
+        resource + "status.atProvider", std::string("@versions"),
+        std::string("@times")}) {
+    SCOPED_TRACE(mask);
+    Reload(absl::StrCat("tune: on\ntune_share: 1\nmask: [\"", mask, "\"]\n"));
+    ASSERT_TRUE(TickUntil(IsAcross));
+    ++cluster_.versions;
+    const Got versions = CallOnce();
+    EXPECT_TRUE(versions.hit());
+    cluster_.Tick();
+    ++cluster_.transition;
+    const bool masked =
+        mask == "@times" || absl::EndsWith(mask, "TransitionTime");
+    const Got moved = CallAndWait();
+    EXPECT_EQ(moved.across(), masked) << moved.cache;
+    EXPECT_EQ(moved.why(), masked ? "" : "moved status lastTransitionTime");
+  }
+  EXPECT_EQ(wrong_, 0);
+}
+
 TEST_F(TuningLifecycleTest, AChainOfDaemonsIsNeverWrong) {
   for (const std::string which : {"A", "B"}) {
     cluster_ = Cluster();

@@ -137,9 +137,9 @@ TEST_F(TuningOutcomeTest, Flaky) {
   Report("flaky", "varies");
 }
 
-// Each answer twice, so that the first question may get another one.
+// Gives each of two answers `period` times.
 TEST_F(TuningOutcomeTest, Alternating) {
-  for (const int period : {2, 3}) {
+  for (const int period : {1, 2, 3}) {
     SCOPED_TRACE(period);
     std::atomic<int> runs{0};
     if (daemon_ != nullptr) daemon_->Drain();
@@ -153,10 +153,15 @@ TEST_F(TuningOutcomeTest, Alternating) {
     calls_ = hits_ = 0;
     for (int i = 0; i < 40; ++i) {
       cluster_.Tick();
-      EXPECT_NE(CallAndWait().why(), "read");
+      const std::string why = CallAndWait().why();
+      // In step with the questions, it looks as if it reads all drift.
+      if (period > 1) {
+        EXPECT_NE(why, "read");
+      }
     }
     EXPECT_EQ(hits_, 0);
-    Report(absl::StrCat("alternating", period), "varies");
+    Report(absl::StrCat("alternating", period),
+           period > 1 ? "varies" : "read: all");
   }
 }
 
