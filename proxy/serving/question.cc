@@ -166,7 +166,7 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
     context_.instruments.RecordUpstream(call.status().error_code(),
                                         call.latency());
   }
-  // What changed while the function answered ends the proof, too.
+  // A change while the function answered ends the proof, too.
   if (!IsCurrent()) {
     call_ = nullptr;
     return End();
