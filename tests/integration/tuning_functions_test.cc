@@ -91,7 +91,7 @@ class TuningFunctionTest : public TuningTest,
     }
   }
 
-  // What may happen to a composite. Each of these calls is compared.
+  // The events of a composite. Each of these calls is compared.
   void LiveThroughEvents() {
     cluster_.phase = "Pending";
     Live(4);

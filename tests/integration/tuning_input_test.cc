@@ -138,7 +138,7 @@ TEST_F(TuningTest, AReloadWithABadValueKeepsWhatWas) {
 
 // ------------------------------------------------------------------- Requests
 
-// What tuning makes of requests whose versions tick.
+// The treatment of requests whose versions tick.
 enum class Fate {
   kTuned,  // an entry answers across drift once it is proven
   kNever,  // equal keys, but no entry answers, and nothing is asked

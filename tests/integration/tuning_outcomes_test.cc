@@ -3,6 +3,7 @@
 // take their time; and the questions that reach them.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -458,7 +459,7 @@ TEST_F(TuningOutcomeTest, Effect) {
     }
     return absl::StrCat(highest.load());
   });
-  // What it would answer without questions.
+  // Its answer if there were no questions.
   expected_ = [](const Request& request) -> Reply {
     return Version(Composite(request));
   };
@@ -468,6 +469,11 @@ TEST_F(TuningOutcomeTest, Effect) {
     CallAndWait();
   }
   EXPECT_GT(wrong_, 0) << "questions have no effect on it any more?";
+  // The page names the promise, and the risk if it is not kept.
+  const std::string page = FNCACHE_SOURCE_DIR "/docs/tuning.md";
+  if (std::filesystem::exists(page)) {
+    EXPECT_THAT(ReadFile(page), HasSubstr("memory"));
+  }
   Report("effect", "wrong by design");
 }
 

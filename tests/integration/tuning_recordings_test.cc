@@ -168,8 +168,8 @@ TEST(TuningRecordings, AreNeverAnsweredOtherwise) {
     };
     EXPECT_GE(rate("heartbeat"), 0.75);
     EXPECT_GE(rate("owner"), 0.35);
-    // Of each function: 40, a tenth of a question for each run, and half of
-    // one for each hit.
+    // The budget of each function begins at 40. Each run adds a tenth of a
+    // question, and each hit half of one.
     EXPECT_LE(questions,
               40 * names.size() + 0.1 * runs + 0.5 * (calls.size() - runs));
   }

@@ -153,7 +153,7 @@ class Function final : public fn::FunctionRunnerService::Service {
 
 // ------------------------------------------------------------------- The test
 
-// What a caller got.
+// The answer that a caller got.
 struct Got {
   grpc::Status status;
   Response response;
