@@ -272,6 +272,8 @@ void UpstreamRun::SupersedeOlder() {
   if (use_ != Use::kReplace && (!older || shadow_ != nullptr)) return;
   if (older) context_.instruments.Superseded();
   state_->store.Supersede(key_, started_, context_.id, ended_);
+  // Learn did so already if the answer could be read.
+  if (tuned_ != nullptr) context_.tuning->evidence.Forget(key_);
 }
 
 absl::Time UpstreamRun::ServedUntil() const {

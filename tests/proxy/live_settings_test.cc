@@ -188,6 +188,39 @@ class LiveSettingsTest : public ReloadTest,
     EXPECT_TRUE(Call(one).hit());
     EXPECT_TRUE(Call(two).hit());
   }
+  void Tune() {
+    Start("");
+    Ask one;
+    Ask two;
+    two.version = "2";
+    Call(one);
+    Reload("tune: on\n");
+    EXPECT_FALSE(Call(one).hit());
+    EXPECT_EQ(Call(two).cache, "fwd=miss; stored; detail=\"drift: unproven\"");
+    Reload("tune: off\n");
+    EXPECT_TRUE(Call(one).hit()) << "its entry of before";
+    EXPECT_FALSE(Call(two).hit());
+    Reload("tune: on\n");
+    EXPECT_TRUE(Call(two).hit()) << "its entry of before";
+  }
+  void TuneShare() {
+    const std::string runs =
+        "fncache_upstream_requests_total{function_name=\"function\",code="
+        "\"OK\"}";
+    int calls = 0;
+    const auto drift = [&] {
+      Ask ask;
+      ask.version = absl::StrCat(1000 + ++calls);
+      clock_.Advance(absl::Milliseconds(1));
+      EXPECT_FALSE(Call(ask).hit());
+    };
+    Start("tune: on\ntune_share: 0\n");
+    for (int i = 0; i < 10; ++i) drift();
+    EXPECT_EQ(Metric(runs), 10) << "nothing is asked";
+    Reload("tune: on\ntune_share: 1\n");
+    drift();
+    EXPECT_TRUE(Eventually([&] { return Metric(runs) > calls; }));
+  }
   void BypassMetadata() {
     Start("");
     Ask ask;
@@ -581,6 +614,8 @@ LiveSettingsTest::Checks() {
       {"key", &Self::Key},
       {"key_hash", &Self::KeyHash},
       {"mask", &Self::Mask},
+      {"tune", &Self::Tune},
+      {"tune_share", &Self::TuneShare},
       {"bypass_metadata", &Self::BypassMetadata},
       {"operations", &Self::Operations},
       {"generation", &Self::Generation},

@@ -25,6 +25,7 @@
 #include "proxy/daemon.h"
 #include "proxy/settings/check.h"
 #include "proxy/settings/settings.h"
+#include "tests/proxy/serving/scripted.h"
 #include "tests/proxy/start_daemon.h"
 
 namespace fncache::proxy {
@@ -52,11 +53,12 @@ class SimulatedDaemon {
     for (size_t i = 0; i < functions.size(); ++i) {
       grpc::ChannelArguments arguments;
       arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+      const auto channel = grpc::CreateCustomChannel(
+          daemon_->addresses()[i], grpc::InsecureChannelCredentials(),
+          arguments);
+      channels_[functions[i]] = channel;
       stubs_[functions[i]] =
-          apiextensions::fn::proto::v1::FunctionRunnerService::NewStub(
-              grpc::CreateCustomChannel(daemon_->addresses()[i],
-                                        grpc::InsecureChannelCredentials(),
-                                        arguments));
+          apiextensions::fn::proto::v1::FunctionRunnerService::NewStub(channel);
     }
   }
   ~SimulatedDaemon() { daemon_->Drain(); }
@@ -90,6 +92,28 @@ class SimulatedDaemon {
     return answer;
   }
 
+  // Calls, and returns what became of it.
+  grpc::StatusCode Status(const std::string& function, const Request& request,
+                          const std::map<std::string, std::string>& metadata) {
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+    Response response;
+    return stubs_[function]
+        ->RunFunction(&context, request, &response)
+        .error_code();
+  }
+
+  // Calls with any bytes, and returns the cache-status.
+  std::string CallBytes(const std::string& function, const std::string& bytes) {
+    auto caller = std::make_shared<serving::Caller>();
+    caller->context.set_deadline(
+        absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    caller->Start(channels_[function], kRunFunctionV1, bytes);
+    caller->Wait();
+    return caller->cache_status();
+  }
+
  private:
   static settings::DaemonOptions Options(
       const std::string& settings, const std::string& upstream,
@@ -119,6 +143,7 @@ class SimulatedDaemon {
   const absl::Time start_;
   SimulatedClock clock_;
   std::unique_ptr<Daemon> daemon_;
+  std::map<std::string, std::shared_ptr<grpc::Channel>> channels_;
   std::map<std::string, std::unique_ptr<Stub>> stubs_;
 };
 
