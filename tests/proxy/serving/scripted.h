@@ -374,7 +374,8 @@ class CachingProxy {
                       : std::make_unique<limits::Budget>(inflight, workers)),
         upstream_(To(target, inflight_.get()), nullptr, workers),
         handler_(0, options, store, &clock, &upstream_, instruments.function(0),
-                 &traces, explains ? &misses_ : nullptr, &access_log),
+                 &traces, explains ? &misses_ : nullptr, &access_log,
+                 options.tunes() ? &tuning_ : nullptr),
         listener_(std::make_unique<TestListener>(&handler_, workers, nullptr,
                                                  inflight_.get())) {}
   std::string target() const { return listener_->address(); }
@@ -408,6 +409,7 @@ class CachingProxy {
   const settings::FunctionOptions options_;
   const std::unique_ptr<limits::Budget> inflight_;
   insight::explain::MissMemory misses_{{}, &clock};
+  Tuning tuning_;
   transport::Upstream upstream_;
   FunctionHandler handler_;
   std::unique_ptr<TestListener> listener_;
