@@ -48,15 +48,15 @@ struct MissMemoryOptions : ByteBudgetOptions {
   uint64_t bytes = 16ull << 20;  // positive
 };
 
-// What is known of a miss before its request is read.
+// The facts of a miss that are known before its request is read.
 struct Lookup {
   // kExpired: the store has an answer past its time. kDrift: its answer may not
   // serve across drift. Each is the reason of the miss then, and nothing is
   // compared. kUnknown: it has none.
   trace::Reason found = trace::Reason::kUnknown;
   std::string detail = {};  // with kDrift
-  // Keys are without drift (`tune: on`). Then nothing is counted, for much of
-  // it is saved already.
+  // Keys are without drift (`tune: on`). Then no repeats are counted: drift
+  // that is proven saves them already.
   bool tuned = false;
 };
 

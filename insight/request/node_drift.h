@@ -33,7 +33,7 @@ class NodeDrifts {
   NodeDrift operator[](size_t node) const { return states_[node].drift; }
 
  private:
-  // What a node is in a request, as far as drift may be below it.
+  // The role of a node in a request, as far as drift may be below it.
   enum class Role : uint8_t {
     kOther,
     kRequest,  // the parent of nodes at the top

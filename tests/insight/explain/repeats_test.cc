@@ -270,7 +270,7 @@ TEST_F(RepeatsTest, MemoryStaysBounded) {
     }
   }
   EXPECT_EQ(Unread().size(), 6u);
-  // What masks took is given back with the answer.
+  // The memory of the masks is free once the answer is there.
   options_.bytes = 16 << 20;
   memory_ = nullptr;
   Run(1, Request("1", R"("x": 1)"), "x");

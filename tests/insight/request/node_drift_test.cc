@@ -131,7 +131,7 @@ TEST(NodeDrift, IsWhatTheDesignLists) {
             "required_resources.n.items[0].resource.status time\n");
 }
 
-// Of a Secret the nodes show that there is something, and no more.
+// The nodes do not show the contents of a Secret.
 TEST(NodeDrift, ASecretHasManagedFieldsToo) {
   const auto secret = [](const std::string& manager, const std::string& data) {
     return R"({"observed": {"resources": {"s": {"resource": {

@@ -115,7 +115,7 @@ TEST_F(CallExplainTest, AMissOverDriftIsRememberedAndNotCounted) {
   EXPECT_EQ(Missed(Drifted("3", "Ready"), kept),
             "fncache; fwd=miss; stored; detail=\"changed: "
             "observed.resources.r.resource.status.phase\"");
-  // What changed without another answer is named with tuning, too.
+  // Paths that changed without another answer are named with tuning, too.
   EXPECT_EQ(Counted().examined, 0u);
   EXPECT_EQ(Proxy().misses().Tops(1)[0].unread,
             (insight::explain::MissMemory::Top{
