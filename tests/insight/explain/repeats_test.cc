@@ -206,7 +206,7 @@ TEST_F(RepeatsTest, NothingIsExaminedBeyondTheBudget) {
   EXPECT_THAT(Run(2, Request("2"), "x"), Eq(absl::nullopt));
 }
 
-// To compare an answer takes of the same budget as to read a request.
+// Comparing an answer uses the budget of reading requests.
 TEST_F(RepeatsTest, AnswersAreOfTheBudget) {
   options_.paths_bytes_per_second = 16 << 10;
   Run(1, Request("1"), std::string(128 << 10, 'x'));
