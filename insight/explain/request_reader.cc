@@ -27,6 +27,13 @@ uint64_t MarkOf(NodeDrift drift) {
   return value == kNotCompared ? 1 : value;
 }
 
+// A hash of both, which are hashes themselves.
+uint64_t MixOf(uint64_t path, uint64_t value) {
+  constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;
+  const uint64_t mixed = (path ^ (value * kOdd)) * kOdd;
+  return mixed ^ (mixed >> 32);
+}
+
 }  // namespace
 
 uint64_t HashOfPaths(const std::vector<uint64_t>& paths) {
@@ -50,16 +57,16 @@ bool RequestReader::Read(const cache::key::MaskSet& masks,
   for (size_t i = 0; i < all.size(); ++i) {
     if (!masks.empty() && Hidden(masks, i)) continue;
     const NodeDrift drift = drifts_[i];
-    const uint64_t mark = drift == NodeDrift::kNone ? 0 : MarkOf(drift);
-    const uint64_t value = ValueOf(all[i]);
+    const bool is_drift = drift != NodeDrift::kNone;
+    const uint64_t value = is_drift && tuned ? MarkOf(drift) : ValueOf(all[i]);
     if (drift != NodeDrift::kInside && value != kNotCompared) {
       driftless +=
-          absl::HashOf(all[i].path, drift == NodeDrift::kNone ? value : mark);
+          MixOf(all[i].path, is_drift && !tuned ? MarkOf(drift) : value);
     }
     if (tuned && drift == NodeDrift::kInside) continue;
     at.push_back(static_cast<uint32_t>(i));
     paths.push_back(all[i].path);
-    values.push_back(tuned && drift != NodeDrift::kNone ? mark : value);
+    values.push_back(value);
   }
   driftless = std::max<uint64_t>(driftless, 1);
   shape = HashOfPaths(paths);

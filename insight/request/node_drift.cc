@@ -119,6 +119,12 @@ void NodeDrifts::Read(absl::Span<const Node> nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     const Node& node = nodes[i];
     const State& parent = node.parent == kNoParent ? top : states_[node.parent];
+    // Most nodes are below spec, desired or the like.
+    if (parent.role == Role::kOther && parent.drift == NodeDrift::kNone &&
+        node.kind != NodeKind::kSecret) {
+      states_.emplace_back();
+      continue;
+    }
     const bool odd = i + 1 < nodes.size() && nodes[i + 1].parent == i &&
                      nodes[i + 1].kind == NodeKind::kUnknown;
     State state = StateOf(node, parent, odd);
