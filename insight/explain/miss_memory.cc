@@ -266,7 +266,7 @@ absl::optional<RepeatOver> MissMemory::OnAnswer(
       impl_->requests.TakeBefore(kept);
       return absl::nullopt;
     }
-    impl_->budget.Spend(size, /*with_paths=*/true);
+    impl_->budget.Spend(size, /*with_paths=*/false);
   }
   const uint64_t answer = impl_->HashOfAnswer(body, ttl);
 

@@ -206,11 +206,17 @@ TEST_F(RepeatsTest, NothingIsExaminedBeyondTheBudget) {
   EXPECT_THAT(Run(2, Request("2"), "x"), Eq(absl::nullopt));
 }
 
-// Comparing an answer uses the budget of reading requests.
+// Comparing answers uses the budget, too: beyond it, fewer composites are
+// looked at.
 TEST_F(RepeatsTest, AnswersAreOfTheBudget) {
-  options_.paths_bytes_per_second = 16 << 10;
-  Run(1, Request("1"), std::string(128 << 10, 'x'));
-  EXPECT_EQ(Miss(2, Request("2")).detail, "");
+  options_.bytes_per_second = 16 << 10;
+  Run(1, Request("1"), "x");
+  clock_.Advance(absl::Seconds(1));
+  Run(2, Request("2"), std::string(128 << 10, 'x'));
+  EXPECT_EQ(memory().share(), 1);
+  clock_.Advance(absl::Seconds(1));
+  Run(3, Request("3"), "x");
+  EXPECT_LT(memory().share(), 1);
 }
 
 TEST_F(RepeatsTest, WithTuningPathsAreNamedAndNothingCounts) {
