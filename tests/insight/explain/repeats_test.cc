@@ -196,7 +196,11 @@ TEST_F(RepeatsTest, OnlyRunsThatWereExaminedCount) {
   Miss(3, Request("3"));
   EXPECT_THAT(Answer(3, std::string(MissMemory::kMaxNodesRead, 'z')),
               Eq(absl::nullopt));
-  memory().OnAnswer({2, 2}, {"\x12\x7f"}, kTtl);  // no response
+  // An answer that cannot be read ends the one before.
+  Run(11, Request("1", "", "", "b"), "y");
+  memory().OnAnswer({11, 11}, {"\x12\x7f"}, kTtl);
+  EXPECT_THAT(Run(12, Request("2", "", "", "b"), "y"),
+              Optional(RepeatOver::kNone));
   EXPECT_THAT(Run(4, Request("4"), "z"), Optional(RepeatOver::kNone));
 }
 
