@@ -2,7 +2,7 @@
 // Measures what it costs to say why a request missed, on requests as runners
 // send them (request_generator.h): reading its nodes, its outline, and
 // explaining it by either, where it differs from the one before in
-// resourceVersion and managedFields.
+// resourceVersion and managedFields; and comparing its answer.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -78,6 +78,33 @@ void Explain(benchmark::State& state, uint64_t paths_bytes_per_second) {
   Report(&state, requests);
 }
 
+// Comparing an answer with the answer of before. It desires what the request
+// has observed, so it is about as large.
+void Answers(benchmark::State& state) {
+  const std::vector<std::string> requests = Requests(state);
+  std::vector<std::string> answers;
+  for (const std::string& bytes : requests) {
+    apiextensions::fn::proto::v1::RunFunctionRequest request;
+    request.ParseFromString(bytes);
+    apiextensions::fn::proto::v1::RunFunctionResponse response;
+    *response.mutable_desired() = request.observed();
+    answers.push_back(response.SerializeAsString());
+  }
+  SystemClock clock;
+  explain::MissMemoryOptions options;
+  options.bytes_per_second = explain::MissMemoryOptions::kUnbounded;
+  options.paths_bytes_per_second = explain::MissMemoryOptions::kUnbounded;
+  explain::MissMemory memory(options, &clock);
+  memory.Explain("f", Method::kV1, "g", {1, 1}, cache::key::MaskSet(),
+                 {requests[0]});
+  size_t i = 0;
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        memory.OnAnswer({1, 1}, {answers[i++ % kDistinct]}, absl::Seconds(60)));
+  }
+  Report(&state, answers);
+}
+
 const int kShapes[] = {static_cast<int>(bench::Shape::k4K),
                        static_cast<int>(bench::Shape::k17K)};
 
@@ -90,6 +117,7 @@ BENCHMARK(Outlines)->Apply(Args);
 BENCHMARK_CAPTURE(Explain, paths, explain::MissMemoryOptions::kUnbounded)
     ->Apply(Args);
 BENCHMARK_CAPTURE(Explain, sections, 0)->Apply(Args);
+BENCHMARK(Answers)->Apply(Args);
 
 }  // namespace
 }  // namespace fncache::insight

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ByteBudget: bounds the bytes of requests that are read for explanations, and
-// with them the CPU time: a token bucket for paths, and one for everything.
-// Without tokens for paths, only sections are explained. Without any tokens,
-// fewer composites are looked at.
+// ByteBudget: bounds the bytes of requests and answers that are read for
+// explanations, and with them the CPU time: a token bucket for paths, and one
+// for everything. Without tokens for paths, only sections are explained.
+// Without any tokens, fewer composites are looked at.
 //
 // Used by one thread at a time.
 #ifndef FNCACHE_INSIGHT_EXPLAIN_BYTE_BUDGET_H_
@@ -19,10 +19,11 @@ namespace fncache::insight::explain {
 struct ByteBudgetOptions {
   static constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
 
-  // Bytes per second of requests whose paths are read, and of all requests that
-  // are looked at. Each bucket has tokens for four seconds at most, and at the
-  // start. Paths take about 1.4 ns a byte, all else 0.5 ns a byte and 2 us a
-  // request (bench/miss_memory_benchmark), so both limits are 4 % of a core.
+  // Bytes per second of requests whose paths are read, and of all requests and
+  // answers that are looked at. Each bucket has tokens for four seconds at
+  // most, and at the start. Paths take about 1.4 ns a byte, all else 0.5 ns a
+  // byte and 2 us a request (bench/miss_memory_benchmark), so both limits are 4
+  // % of a core.
   uint64_t paths_bytes_per_second = 16 << 20;
   uint64_t bytes_per_second = 32 << 20;
 };

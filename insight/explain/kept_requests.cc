@@ -153,7 +153,8 @@ void KeptRequests::Remember(absl::string_view function,
                             const cache::key::Key& key,
                             const request::Outline& outline,
                             uint64_t identity_hash, uint64_t composite,
-                            const RequestReader* reader, absl::Time now) {
+                            const RequestReader* reader, AnswerBefore before,
+                            bool counts, absl::Time now) {
   if (composite > threshold_) return;
   // Under `key: tag`, or by chance, the key may be of another identity.
   const auto known = keys_.find(key);
@@ -179,6 +180,12 @@ void KeptRequests::Remember(absl::string_view function,
   kept.key = key;
   kept.generation = absl::HashOf(generation);
   kept.sums = outline.sums;
+  if (reader != nullptr) {
+    kept.driftless = reader->driftless;
+    kept.awaited = true;
+    kept.counts = counts;
+    kept.before = std::move(before);
+  }
   keys_[key] = identity_hash;
   Charge(kept.bytes(), /*paths=*/false);
   if (reader != nullptr && composite <= paths_threshold_) {
@@ -193,6 +200,12 @@ void KeptRequests::Remember(absl::string_view function,
     identity.requests.pop_back();
   }
   Shrink(now);
+}
+
+AnswerBefore KeptRequests::TakeBefore(KeptRequest* kept) {
+  kept->awaited = false;
+  Refund(kept->mask_bytes(), /*paths=*/false);
+  return std::exchange(kept->before, AnswerBefore());
 }
 
 }  // namespace fncache::insight::explain

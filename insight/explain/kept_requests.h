@@ -21,6 +21,7 @@
 #include "absl/time/time.h"
 #include "cache/key/key.h"
 #include "insight/explain/explanation.h"
+#include "insight/explain/repeats.h"
 #include "insight/explain/request_reader.h"
 #include "insight/request/outline.h"
 
@@ -57,6 +58,17 @@ struct Shape {
 
 enum class Fate : uint8_t { kPending, kStored, kNotStored, kPurged };
 
+// The answer that a run's is compared with, and what the run is over if they
+// are the same.
+struct AnswerBefore {
+  uint64_t answer = 0;  // 0: there is none
+  RepeatOver over = RepeatOver::kNone;
+  // With kOther: the masks that hide all that differs besides drift, at most
+  // kMostUnread. Empty: there are none.
+  std::vector<std::string> masks;
+};
+inline constexpr size_t kMostUnread = 8;
+
 struct KeptRequest {
   cache::key::Key key;
   uint64_t generation = 0;
@@ -67,10 +79,22 @@ struct KeptRequest {
   std::array<uint64_t, request::kSections> sums{};
   std::shared_ptr<const Shape> shape;  // null: only the sums are known
   std::vector<uint64_t> values;        // of the shape's nodes
+  // RequestReader's. 0: only the outline was read.
+  uint64_t driftless = 0;
+  // A hash of the newest answer of the function. 0: there is none.
+  uint64_t answer = 0;
+  bool awaited = false;  // a run was examined, and has not ended
+  bool counts = false;   // its end counts
+  AnswerBefore before;   // while it is awaited
 
   uint64_t path_bytes() const { return values.capacity() * sizeof values[0]; }
+  uint64_t mask_bytes() const {
+    uint64_t bytes = before.masks.capacity() * sizeof before.masks[0];
+    for (const std::string& mask : before.masks) bytes += mask.capacity() + 1;
+    return bytes;
+  }
   uint64_t bytes() const {
-    return sizeof *this + 2 * sizeof(void*) + path_bytes() +
+    return sizeof *this + 2 * sizeof(void*) + path_bytes() + mask_bytes() +
            kSlots * (sizeof(std::pair<cache::key::Key, uint64_t>) + 1);
   }
 };
@@ -111,11 +135,19 @@ class KeptRequests {
     }
   }
 
-  // `reader`: null where only the outline was read.
+  // `reader`: null where only the outline was read. `counts`: the run's end
+  // counts, if it is compared.
   void Remember(absl::string_view function, absl::string_view generation,
                 const cache::key::Key& key, const request::Outline& outline,
                 uint64_t identity_hash, uint64_t composite,
-                const RequestReader* reader, absl::Time now);
+                const RequestReader* reader, AnswerBefore before, bool counts,
+                absl::Time now);
+  // The run of a kept request has ended. Returns what it was compared with.
+  AnswerBefore TakeBefore(KeptRequest* kept);
+  // The function of a kept request.
+  const std::string& FunctionOf(const KeptRequest& kept) const {
+    return identities_.find(keys_.find(kept.key)->second)->second.function;
+  }
   // Other bytes that count towards the bound.
   void SetOther(uint64_t bytes, absl::Time now) {
     used_ = used_ - other_ + bytes;

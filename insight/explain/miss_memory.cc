@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "cache/key/canonicalizer.h"
+#include "cache/response_digest.h"
 #include "common/mutex.h"
 #include "insight/explain/kept_requests.h"
 #include "insight/explain/nearest_request.h"
@@ -33,7 +35,16 @@ struct Function {
   SpaceSaving paths;
   SpaceSaving writers;
   SpaceSaving masks;
+  SpaceSaving unread;
 };
+
+thread_local cache::key::Canonicalizer canonicalizer;
+
+uint64_t SizeOf(absl::Span<const absl::string_view> slices) {
+  uint64_t size = 0;
+  for (const absl::string_view slice : slices) size += slice.size();
+  return size;
+}
 
 double FractionOf(uint64_t threshold) {
   return static_cast<double>(threshold) / static_cast<double>(kAll);
@@ -52,6 +63,7 @@ struct MissMemory::Impl {
   const MissMemoryOptions options;
   Clock* const clock;
   const request::FingerprintSecret secret;
+  const cache::ResponseDigester digester;
 
   mutable Mutex mutex;
   std::vector<std::unique_ptr<RequestReader>> readers ABSL_GUARDED_BY(mutex);
@@ -103,17 +115,33 @@ struct MissMemory::Impl {
     return reader;
   }
 
+  // Null: there are too many.
+  Function* FunctionOf(absl::string_view name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    const auto found = functions.find(std::string(name));
+    if (found != functions.end()) return &found->second;
+    if (functions.size() >= kFunctions) return nullptr;
+    return &functions[std::string(name)];
+  }
+
   void CountChange(absl::string_view function, const Explanation& said)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (said.reason != trace::Reason::kChanged) return;
-    auto found = functions.find(std::string(function));
-    if (found == functions.end()) {
-      if (functions.size() >= kFunctions) return;
-      found = functions.try_emplace(std::string(function)).first;
-    }
-    found->second.paths.Add(said.detail.empty() ? said.section : said.detail);
-    found->second.writers.Add(said.writer);
-    for (const std::string& mask : said.masks) found->second.masks.Add(mask);
+    Function* const found = FunctionOf(function);
+    if (found == nullptr) return;
+    found->paths.Add(said.detail.empty() ? said.section : said.detail);
+    found->writers.Add(said.writer);
+    for (const std::string& mask : said.masks) found->masks.Add(mask);
+  }
+
+  // A hash of the answer, and of the function's TTL. 0: it cannot be read.
+  uint64_t HashOfAnswer(absl::Span<const absl::string_view> body,
+                        absl::optional<absl::Duration> ttl) const {
+    const cache::ResponseDigest digest = digester.Compute(body, &canonicalizer);
+    if (!digest.readable) return 0;
+    const uint64_t hash = absl::HashOf(digest.digest, ttl.has_value(),
+                                       ttl.value_or(absl::ZeroDuration()));
+    return std::max<uint64_t>(hash, 1);
   }
 
   void KeepLast(absl::string_view function,
@@ -143,12 +171,11 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
                                 const cache::key::Key& key,
                                 const cache::key::MaskSet& masks,
                                 absl::Span<const absl::string_view> slices,
-                                bool expired) {
+                                const Lookup& lookup) {
   Explanation said;
   const absl::Duration start = ThreadTime();
   const absl::Time now = impl_->clock->Now();
-  uint64_t size = 0;
-  for (const absl::string_view slice : slices) size += slice.size();
+  const uint64_t size = SizeOf(slices);
   request::Outline outline;
   bool outlined = size <= kMaxRead;
   // The others are not remembered, so there is nothing to compare.
@@ -164,25 +191,40 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
   std::unique_ptr<RequestReader> reader;
   {
     const MutexLock lock(&impl_->mutex);
-    known = impl_->OfKey(key, now, &said) || expired;
+    known = impl_->OfKey(key, now, &said);
     if (outlined && size <= kMaxNodesRead &&
         composite <= impl_->requests.paths_threshold() &&
         impl_->budget.PathsAffordable(now)) {
       reader = impl_->TakeReader();
     }
   }
-  if (expired) said = {trace::Reason::kExpired, "", "", "", {}};
-  const bool read = reader != nullptr && reader->Read(masks, slices);
+  if (lookup.found != trace::Reason::kUnknown) {
+    known = true;
+    said = {lookup.found, lookup.detail, "", "", {}};
+  }
+  const bool read =
+      reader != nullptr && reader->Read(masks, slices, lookup.tuned);
 
   const MutexLock lock(&impl_->mutex);
   // Any miss may do this, since all other composites may be left out.
   impl_->requests.Grow();
   if (outlined) {
     const RequestReader* const nodes = read ? reader.get() : nullptr;
+    const auto* const past = impl_->requests.OfIdentity(identity);
+    AnswerBefore before;
+    if (past != nullptr && read) {
+      before = NewestAnswer(*past, key, generation, *nodes,
+                            lookup.found == trace::Reason::kExpired, now);
+    }
     if (!known) {
-      const auto* const past = impl_->requests.OfIdentity(identity);
       if (past != nullptr) {
-        ExplainByNearest(*past, generation, outline, masks, nodes, &said);
+        std::vector<std::string> unread;
+        const KeptRequest* const nearest =
+            ExplainByNearest(*past, generation, outline, masks, nodes, &said,
+                             read ? &unread : nullptr);
+        if (before.answer == 0) {
+          before = {nearest->answer, RepeatOver::kOther, std::move(unread)};
+        }
       } else if (composite <= std::min(impl_->requests.threshold(),
                                        impl_->budget.always_seen())) {
         said.reason = trace::Reason::kNew;
@@ -192,7 +234,8 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
       }
     }
     impl_->requests.Remember(function, generation, key, outline, identity,
-                             composite, nodes, now);
+                             composite, nodes, std::move(before),
+                             /*counts=*/!lookup.tuned, now);
   }
   impl_->CountChange(function, said);
   impl_->KeepLast(function, outline.composite, key, said, now);
@@ -207,6 +250,44 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
       std::memory_order_relaxed);
   impl_->cpu += ThreadTime() - start;
   return said;
+}
+
+absl::optional<RepeatOver> MissMemory::OnAnswer(
+    const cache::key::Key& key, absl::Span<const absl::string_view> body,
+    absl::optional<absl::Duration> ttl) {
+  const uint64_t size = SizeOf(body);
+  const absl::Duration start = ThreadTime();
+  {
+    const MutexLock lock(&impl_->mutex);
+    KeptRequest* const kept = impl_->requests.Find(key);
+    if (kept == nullptr || kept->driftless == 0) return absl::nullopt;
+    kept->answer = 0;
+    if (size > kMaxNodesRead) {
+      impl_->requests.TakeBefore(kept);
+      return absl::nullopt;
+    }
+    impl_->budget.Spend(size, /*with_paths=*/false);
+  }
+  const uint64_t answer = impl_->HashOfAnswer(body, ttl);
+
+  const MutexLock lock(&impl_->mutex);
+  impl_->cpu += ThreadTime() - start;
+  KeptRequest* const kept = impl_->requests.Find(key);
+  if (kept == nullptr || answer == 0) return absl::nullopt;
+  kept->answer = answer;
+  // The answer of a refresh is that of no miss.
+  if (!kept->awaited) return absl::nullopt;
+  const AnswerBefore before = impl_->requests.TakeBefore(kept);
+  const bool repeats = before.answer == answer;
+  if (repeats && !before.masks.empty()) {
+    Function* const function =
+        impl_->FunctionOf(impl_->requests.FunctionOf(*kept));
+    for (const std::string& mask : before.masks) {
+      if (function != nullptr) function->unread.Add(mask);
+    }
+  }
+  if (!kept->counts) return absl::nullopt;
+  return repeats ? before.over : RepeatOver::kNone;
 }
 
 void MissMemory::OnStored(const cache::key::Key& key, absl::Time until,
@@ -263,7 +344,8 @@ std::vector<MissMemory::FunctionTop> MissMemory::Tops(size_t most) const {
   for (const auto& function : impl_->functions) {
     tops.push_back({function.first, function.second.paths.Most(most),
                     function.second.writers.Most(most),
-                    function.second.masks.Most(most)});
+                    function.second.masks.Most(most),
+                    function.second.unread.Most(most)});
   }
   return tops;
 }

@@ -2,13 +2,17 @@
 // MissMemory: a daemon's memory of requests that missed. It explains why the
 // next one missed.
 //
-//   a miss -> Explain (compares, remembers) -> OnStored or OnNotStored
+//   a miss -> Explain (compares, remembers) -> OnAnswer
+//                                           -> OnStored or OnNotStored
 //
 // A miss is compared with the nearest of the last four misses of its identity
 // (insight/request/outline.h). It keeps only names of paths, and hashes of
 // values under a secret of this object's own. Beyond the memory limit,
 // composites are sampled: their paths go first, then all. Entries are never
 // evicted by age, since under timers nothing would stay.
+//
+// It also compares the answer to a request whose paths were read with the
+// answer of before (repeats.h). It keeps a hash of the answer alone.
 //
 // CPU time is limited, too. Beyond its fraction of the process's CPU time, and
 // for requests larger than kMaxNodesRead, Explain reports only the section that
@@ -26,6 +30,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
@@ -34,6 +39,7 @@
 #include "insight/explain/byte_budget.h"
 #include "insight/explain/explanation.h"
 #include "insight/explain/last_misses.h"
+#include "insight/explain/repeats.h"
 #include "insight/explain/space_saving.h"
 
 namespace fncache::insight::explain {
@@ -42,10 +48,22 @@ struct MissMemoryOptions : ByteBudgetOptions {
   uint64_t bytes = 16ull << 20;  // positive
 };
 
+// The facts of a miss that are known before its request is read.
+struct Lookup {
+  // kExpired: the store has an answer past its time. kDrift: its answer may not
+  // serve across drift. Each is the reason of the miss then, and nothing is
+  // compared. kUnknown: it has none.
+  trace::Reason found = trace::Reason::kUnknown;
+  std::string detail = {};  // with kDrift
+  // Keys are without drift (`tune: on`). Then no repeats are counted: drift
+  // that is proven saves them already.
+  bool tuned = false;
+};
+
 class MissMemory {
  public:
-  // Bytes. For a larger request only the section is reported: reading takes a
-  // millisecond for each half MiB, on the thread that serves.
+  // Bytes. For a larger request or answer only the section is reported: reading
+  // takes a millisecond for each half MiB, on the thread that serves.
   static constexpr uint64_t kMaxNodesRead = 256 << 10;
   // Bytes. For a larger request only the fate of its key is reported.
   static constexpr uint64_t kMaxRead = 16 << 20;
@@ -60,14 +78,20 @@ class MissMemory {
   // Explains why the request of `key` missed, and remembers it. It is compared
   // only with requests of its method, since no others share its entries. Paths
   // that `masks` hide are not compared. `slices` are the RunFunctionRequest's
-  // bytes. `expired`: the store found an answer past its time, which is the
-  // reason.
+  // bytes.
   Explanation Explain(absl::string_view function, Method method,
                       absl::string_view generation, const cache::key::Key& key,
                       const cache::key::MaskSet& masks,
                       absl::Span<const absl::string_view> slices,
-                      bool expired = false);
+                      const Lookup& lookup = {});
 
+  // The function answered the request of `key`. `body` in order is the response
+  // without its meta, and `ttl` the function's own. Returns whether the run was
+  // a repeat, and what it was over. Absent: it was not examined, or its end
+  // does not count.
+  absl::optional<RepeatOver> OnAnswer(const cache::key::Key& key,
+                                      absl::Span<const absl::string_view> body,
+                                      absl::optional<absl::Duration> ttl);
   // The fate of the answer to a request that was explained. Stored answers are
   // served until `until`. `secrets`: it contains connection details.
   void OnStored(const cache::key::Key& key, absl::Time until,
@@ -90,8 +114,12 @@ class MissMemory {
     Top paths;  // sections where the path is not known
     Top writers;
     Top masks;  // to propose; the function was not asked
+    // The masks that hide what changed besides drift in repeats, also with
+    // `tune: on`. To use one is an operator's promise.
+    Top unread;
   };
-  // One for each function that had changed requests, ordered by name.
+  // One for each function that had changed requests or repeats, ordered by
+  // name.
   std::vector<FunctionTop> Tops(size_t most) const;
 
   using Miss = ExplainedMiss;

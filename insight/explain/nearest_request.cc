@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/hash/hash.h"
+#include "absl/strings/match.h"
 #include "absl/types/optional.h"
 #include "insight/explain/proposed_mask.h"
 #include "insight/request/match_paths.h"
@@ -132,6 +133,35 @@ std::vector<std::string> MasksFor(const RequestReader& reader,
   return masks;
 }
 
+// The masks that hide all that differs besides drift; empty if anything has no
+// mask, or if they are more than kMostUnread.
+std::vector<std::string> UnreadMasks(const RequestReader& reader,
+                                     const KeptRequest& nearest,
+                                     const Difference& difference) {
+  std::vector<std::string> masks;
+  const auto add = [&masks](std::string mask) {
+    if (mask.empty()) return false;
+    if (std::find(masks.begin(), masks.end(), mask) != masks.end()) return true;
+    masks.push_back(std::move(mask));
+    return masks.size() <= kMostUnread;
+  };
+  if (difference.count > kMostChanged) return {};
+  for (size_t i = 0; i < difference.changed.size(); ++i) {
+    const uint32_t at = reader.at[difference.changed[i]];
+    if (reader.IsDrift(at)) continue;
+    const bool leaf =
+        !difference.is_new[i] && IsLeaf(reader.nodes.nodes()[at].kind);
+    if (!add(ProposedMask(reader.nodes.Spell(at), leaf))) return {};
+  }
+  for (const uint32_t gone : difference.gone) {
+    std::string mask = ProposedMask(nearest.shape->Spell(gone), /*leaf=*/false);
+    // An element of managedFields is drift.
+    if (absl::EndsWith(mask, ".metadata.managedFields")) continue;
+    if (!add(std::move(mask))) return {};
+  }
+  return masks;
+}
+
 void ExplainChange(const RequestReader& reader, const KeptRequest& nearest,
                    const Difference& difference, Explanation* said) {
   said->reason = trace::Reason::kChanged;
@@ -161,11 +191,39 @@ void ExplainChange(const RequestReader& reader, const KeptRequest& nearest,
 
 }  // namespace
 
-void ExplainByNearest(const std::list<KeptRequest>& all,
-                      absl::string_view generation,
-                      const request::Outline& outline,
-                      const cache::key::MaskSet& masks,
-                      const RequestReader* reader, Explanation* said) {
+AnswerBefore NewestAnswer(const std::list<KeptRequest>& all,
+                          const cache::key::Key& key,
+                          absl::string_view generation,
+                          const RequestReader& reader, bool expired,
+                          absl::Time now) {
+  for (const KeptRequest& kept : all) {
+    if (kept.answer == 0 || kept.driftless != reader.driftless ||
+        kept.generation != absl::HashOf(generation)) {
+      continue;
+    }
+    AnswerBefore before;
+    before.answer = kept.answer;
+    before.over = RepeatOver::kOther;
+    if (kept.fate == Fate::kStored) {
+      const bool own = kept.key == key;
+      if (kept.until <= now || (own && expired)) {
+        before.over = RepeatOver::kTime;
+      } else if (!own) {
+        before.over = RepeatOver::kDrift;
+      }
+    }
+    return before;
+  }
+  return {};
+}
+
+const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
+                                    absl::string_view generation,
+                                    const request::Outline& outline,
+                                    const cache::key::MaskSet& masks,
+                                    const RequestReader* reader,
+                                    Explanation* said,
+                                    std::vector<std::string>* unread) {
   const KeptRequest* nearest = nullptr;
   Difference fewest;
   for (const KeptRequest& kept : all) {
@@ -176,14 +234,18 @@ void ExplainByNearest(const std::list<KeptRequest>& all,
     fewest = std::move(difference);
   }
   if (nearest != nullptr && fewest.count > 0) {
-    return ExplainChange(*reader, *nearest, fewest, said);
+    ExplainChange(*reader, *nearest, fewest, said);
+    if (unread != nullptr && nearest->answer != 0) {
+      *unread = UnreadMasks(*reader, *nearest, fewest);
+    }
+    return nearest;
   }
   if (nearest != nullptr) {
     // It is equal in all that counts, so its key differs for another reason.
     said->reason = nearest->generation != absl::HashOf(generation)
                        ? trace::Reason::kGeneration
                        : trace::Reason::kUnknown;
-    return;
+    return nearest;
   }
   nearest = &*std::min_element(
       all.begin(), all.end(),
@@ -194,11 +256,12 @@ void ExplainByNearest(const std::list<KeptRequest>& all,
   if (nearest->generation != absl::HashOf(generation) &&
       nearest->sums == outline.sums) {
     said->reason = trace::Reason::kGeneration;
-    return;
+    return nearest;
   }
   said->reason = trace::Reason::kChanged;
   const auto section = ChangedSection(outline.sums, nearest->sums, masks);
   if (section.has_value()) said->section = request::SectionName(*section);
+  return nearest;
 }
 
 }  // namespace fncache::insight::explain

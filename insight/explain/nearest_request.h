@@ -7,8 +7,12 @@
 #define FNCACHE_INSIGHT_EXPLAIN_NEAREST_REQUEST_H_
 
 #include <list>
+#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "insight/explain/explanation.h"
 #include "insight/explain/kept_requests.h"
@@ -18,12 +22,23 @@
 namespace fncache::insight::explain {
 
 // `all`: the kept requests of the identity, not empty. `reader`: null where
-// only the outline was read. Sets what `said` says.
-void ExplainByNearest(const std::list<KeptRequest>& all,
-                      absl::string_view generation,
-                      const request::Outline& outline,
-                      const cache::key::MaskSet& masks,
-                      const RequestReader* reader, Explanation* said);
+// only the outline was read. Sets what `said` says. Returns the request that
+// was the nearest; with `unread`, that gets the masks of AnswerBefore.
+const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
+                                    absl::string_view generation,
+                                    const request::Outline& outline,
+                                    const cache::key::MaskSet& masks,
+                                    const RequestReader* reader,
+                                    Explanation* said,
+                                    std::vector<std::string>* unread);
+
+// The newest answer to a request that differed from this one in drift at most.
+// `expired`: the look-up found the key's entry past its time.
+AnswerBefore NewestAnswer(const std::list<KeptRequest>& all,
+                          const cache::key::Key& key,
+                          absl::string_view generation,
+                          const RequestReader& reader, bool expired,
+                          absl::Time now);
 
 }  // namespace fncache::insight::explain
 

@@ -406,19 +406,18 @@ void RunFunctionCall::Launch(bool outlives) {
 }
 
 void RunFunctionCall::Explain() {
-  const bool stale = reason_ == cache::Reason::kExpired;
-  if (reason_ == cache::Reason::kDrift) {
-    why_.reason = reason_;
-    why_.detail = DriftDetail();
+  if (reason_ != cache::Reason::kUnknown &&
+      reason_ != cache::Reason::kExpired && reason_ != cache::Reason::kDrift) {
     return;
   }
-  if (!stale && reason_ != cache::Reason::kUnknown) return;
   why_.reason = reason_;
+  if (reason_ == cache::Reason::kDrift) why_.detail = DriftDetail();
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
   why_ = context_.misses->Explain(context_.name, incoming_->method(),
                                   state_->options.generation, key_,
-                                  state_->options.masks, keying.pieces, stale);
+                                  state_->options.masks, keying.pieces,
+                                  {reason_, why_.detail, state_->tunes()});
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {

@@ -137,6 +137,12 @@ void UpstreamRun::OnWorked() {
   End();
 }
 
+void UpstreamRun::CompareWithBefore(const cache::ResponseView& view) const {
+  if (context_.misses == nullptr || !may_store() || shadow_ != nullptr) return;
+  const auto over = context_.misses->OnAnswer(key_, view.body, view.facts.ttl);
+  if (over.has_value()) context_.instruments.RecordExamined(*over);
+}
+
 void UpstreamRun::TellMisses() const {
   if (context_.misses == nullptr || !may_store()) return;
   // In `mode: shadow` no miss is explained.
@@ -337,6 +343,7 @@ void UpstreamRun::Apply(const transport::Message& response) {
   }
   if (storing.store) Fill(*view, storing);
   if (tuned_ != nullptr) Learn(*view, older);
+  CompareWithBefore(*view);
   trace_facts_.facts = view->facts;
   for (const absl::string_view piece : view->body) {
     trace_facts_.bytes += piece.size();

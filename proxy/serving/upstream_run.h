@@ -156,6 +156,8 @@ class UpstreamRun final : public FlightCall,
   // that was there before, if any.
   void Learn(const cache::ResponseView& view,
              const cache::store::EntryRef& older);
+  // Counts the run if it is a repeat.
+  void CompareWithBefore(const cache::ResponseView& view) const;
   // Reports the fate of the answer to the memory of misses.
   void TellMisses() const;
   // An answer that is not kept ends an older entry that would be served past

@@ -90,7 +90,8 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
          function.reachability(), function.ReadGauges(), std::move(top.paths),
          std::move(top.writers), function.last_error(),
          id < facts.size() ? absl::make_optional(std::move(facts[id]))
-                           : absl::nullopt});
+                           : absl::nullopt,
+         std::move(top.unread)});
   }
   status.certificates = instruments_->ReadCertificates();
   if (view_.settings) status.settings = view_.settings();

@@ -62,6 +62,17 @@ const std::vector<Family>& Catalogue() {
        {"function_name", "reason"},
        "Calls with the outcomes miss and stale, by why: new, expired, evicted, "
        "purged, generation, not-stored, unknown, changed, drift."},
+      {"fncache_examined_runs_total",
+       Type::kCounter,
+       {"function_name"},
+       "Runs for a miss whose answer was compared with the answer of before. "
+       "With tune: off, as far as explaining misses reads their requests."},
+      {"fncache_repeats_total",
+       Type::kCounter,
+       {"function_name", "over"},
+       "Examined runs that got the answer of before, by what they were over: "
+       "drift (tune: on would save up to that many), time (the TTL was over: "
+       "ttl.min), other (other paths, or an answer that was gone)."},
       {"fncache_bypasses_total",
        Type::kCounter,
        {"function_name", "reason"},

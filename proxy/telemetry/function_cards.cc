@@ -57,6 +57,8 @@ std::string UpstreamText(const Status::Function& function, absl::Time now) {
   return text;
 }
 
+std::string Number(uint64_t n) { return Count(static_cast<int64_t>(n)); }
+
 std::string CallersText(const Status::Function& function) {
   std::string text =
       function.facts.has_value()
@@ -111,6 +113,40 @@ std::string MissesText(const FunctionCounts& total,
   return text;
 }
 
+// Runs that got the answer of before, and what would save them; "" if none was
+// examined.
+std::string RepeatsText(const FunctionCounts& total,
+                        const Status::Function& function) {
+  using insight::explain::RepeatOver;
+  if (total.examined == 0) return "";
+  constexpr std::pair<RepeatOver, const char*> kOvers[] = {
+      {RepeatOver::kDrift, "over drift only (<code>tune: on</code>)"},
+      {RepeatOver::kTime, "when the TTL was over (<code>ttl.min</code>)"},
+      {RepeatOver::kOther, "over other paths, or the answer was gone"},
+  };
+  uint64_t repeats = 0;
+  std::vector<std::string> texts;
+  for (const auto& [over, what] : kOvers) {
+    const uint64_t count = total.repeats[static_cast<size_t>(over)];
+    repeats += count;
+    if (count > 0) texts.push_back(absl::StrCat(Number(count), " ", what));
+  }
+  std::string text = absl::StrCat(
+      "of ", Counted(static_cast<int64_t>(total.examined), "run", "runs"), " ",
+      repeats == 0 ? "none" : Number(repeats), " gave the answer of before");
+  if (repeats > 0) absl::StrAppend(&text, ": ", absl::StrJoin(texts, ", "));
+  if (!function.unread.empty()) {
+    std::vector<std::string> masks;
+    for (const auto& [mask, count] : function.unread) {
+      if (masks.size() < kMostNamed) masks.push_back(Code(mask));
+    }
+    absl::StrAppend(&text,
+                    "<small>what changed besides, as masks (your promise): ",
+                    absl::StrJoin(masks, ", "), "</small>");
+  }
+  return text;
+}
+
 // Why calls were not looked up; "" if all were.
 std::string BypassesText(const FunctionCounts& total) {
   std::vector<std::string> reasons;
@@ -146,8 +182,6 @@ class Items {
  private:
   std::vector<std::string> items_;
 };
-
-std::string Number(uint64_t n) { return Count(static_cast<int64_t>(n)); }
 
 // The rows about old answers.
 void AppendStaleRows(const Status::Function& function,
@@ -276,6 +310,8 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
   const FunctionCounts& total = reading.total.functions[id];
   const FunctionCounts& recent = reading.recent.functions[id];
   Row("misses", MissesText(total, function), out);
+  const std::string repeats = RepeatsText(total, function);
+  if (!repeats.empty()) Row("repeats", repeats, out);
   const std::string bypasses = BypassesText(total);
   if (!bypasses.empty()) Row("bypasses", bypasses, out);
   AppendStaleRows(function, total, recent, out);

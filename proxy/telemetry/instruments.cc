@@ -164,6 +164,9 @@ struct FunctionInstruments::Rows {
     visit("fncache_request_seconds", &F::latency_, &C::latency, {{kByOutcome}});
     visit("fncache_misses_total", &F::missed_, &C::missed,
           {{&Named<&MissReasonName>}});
+    visit("fncache_examined_runs_total", &F::examined_, &C::examined);
+    visit("fncache_repeats_total", &F::repeats_, &C::repeats,
+          {{&Named<&insight::explain::RepeatOverName>}});
     visit("fncache_bypasses_total", &F::bypassed_, &C::bypassed,
           {{&Named<&BypassReasonName>}});
     visit("fncache_responses_total", &F::answers_, nullptr,

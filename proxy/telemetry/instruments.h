@@ -39,6 +39,7 @@
 #include "common/method.h"
 #include "common/mutex.h"
 #include "common/tls_side.h"
+#include "insight/explain/repeats.h"
 #include "insight/trace/writer.h"
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
@@ -82,6 +83,10 @@ struct FunctionCounts {
   uint64_t misses = 0;  // the same
   // Calls with the outcomes miss and stale, by MissReasonIndex.
   uint64_t missed[kMissReasons] = {};
+  // Runs for a miss whose answer was compared with the answer of before, and
+  // those that got it.
+  uint64_t examined = 0;
+  uint64_t repeats[insight::explain::kRepeatOvers] = {};
   // Calls with the outcome bypass, by BypassReasonIndex.
   uint64_t bypassed[kBypassReasons] = {};
   uint64_t fills = 0;
@@ -253,6 +258,13 @@ class FunctionInstruments {
   void RequestAbandoned() const { requests_abandoned_.Add(); }
   // A call that never began was answered with this status.
   void Answered(int code) const { answers_[StatusCodeIndex(code)].Add(); }
+  // The answer to a miss was compared with the answer of before.
+  void RecordExamined(insight::explain::RepeatOver over) const {
+    examined_.Add();
+    if (over != insight::explain::RepeatOver::kNone) {
+      repeats_[static_cast<size_t>(over)].Add();
+    }
+  }
   // A request was refused; `reason` counts from 0.
   void RequestRefused(size_t reason) const { requests_refused_[reason].Add(); }
 
@@ -278,6 +290,8 @@ class FunctionInstruments {
   metrics::UpDown in_flight_[kMethods];
   metrics::Counter calls_[kMethods][kOutcomes];
   metrics::Counter missed_[kMissReasons];
+  metrics::Counter examined_;
+  metrics::Counter repeats_[insight::explain::kRepeatOvers];
   metrics::Counter bypassed_[kBypassReasons];
   metrics::Histogram latency_[kOutcomes];
   metrics::Counter answers_[kStatusCodes];

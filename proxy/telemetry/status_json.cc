@@ -41,6 +41,15 @@ Json Bypassed(const FunctionCounts& counts) {
   return object;
 }
 
+// Runs that got the answer of before.
+Json Repeats(const FunctionCounts& counts) {
+  Json object = Json::Object();
+  for (size_t over = 0; over < insight::explain::kRepeatOvers; ++over) {
+    object.Set(insight::explain::RepeatOverName(over), counts.repeats[over]);
+  }
+  return object;
+}
+
 Json ByCode(const uint64_t (&counts)[kStatusCodes]) {
   Json object = Json::Object();
   for (size_t code = 0; code < kStatusCodes; ++code) {
@@ -77,6 +86,8 @@ Json Counts(const FunctionCounts& counts, absl::Duration length) {
       {"hits", counts.hits},
       {"misses", counts.misses},
       {"misses_by_reason", Missed(counts)},
+      {"runs_examined", counts.examined},
+      {"repeats_by_over", Repeats(counts)},
       {"bypasses_by_reason", Bypassed(counts)},
       {"hit_rate", hit_rate.has_value() ? Json(*hit_rate) : Json()},
       {"fills", counts.fills},
@@ -192,6 +203,7 @@ Json Functions(const Status& status) {
         {"more", More(facts)},
         {"changed_paths", MostOf(function.miss_paths, "path")},
         {"changed_by", MostOf(function.miss_writers, "writer")},
+        {"changed_in_repeats", MostOf(function.unread, "mask")},
         {"last_minute", Counts(status.reading.recent.functions[id],
                                status.reading.recent_length)},
         {"last_hour", LastHour(status.reading.hour, id)},

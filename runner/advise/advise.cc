@@ -23,6 +23,7 @@
 namespace fncache::runner::advise {
 namespace {
 
+using insight::explain::RepeatOver;
 using insight::trace::MasksInForce;
 using insight::trace::TraceReader;
 using insight::whatif::SettingsReader;
@@ -31,6 +32,8 @@ using replay::Question;
 // Fewer hits more than that are no reason to share answers between composites.
 constexpr double kWorthSharing = 0.01;
 constexpr char kLifetime[] = "24h";
+// `tune: on` is proposed if it would save more than this fraction of the runs.
+constexpr double kWorthTuning = 0.1;
 
 // `path` as requests have it, so that masks may be asked whether they hide it:
 // an index in place of each `*`.
@@ -53,6 +56,32 @@ bool IsCovered(const std::string& mask, const std::vector<std::string>& by) {
   const auto before = MaskSet::Parse(by, MaskRules::kAnyPath);
   const auto after = MaskSet::Parse(with, MaskRules::kAnyPath);
   return before.ok() && after.ok() && before->canonical() == after->canonical();
+}
+
+// The value of a function's setting; "" if it is the default.
+std::string SettingOf(const insight::trace::TraceHeader& header,
+                      const std::string& function, const std::string& key) {
+  for (const std::string& name :
+       {absl::StrCat("functions.", function, ".", key), key}) {
+    const auto found = header.settings.find(name);
+    if (found != header.settings.end()) return found->second;
+  }
+  return "";
+}
+
+// Whether the mask hides drift and no other value of the trace's requests.
+bool HidesDriftOnly(const std::string& mask, const TraceRepeats& repeats) {
+  const auto set =
+      cache::key::MaskSet::Parse({mask}, cache::key::MaskRules::kAnyPath);
+  if (!set.ok()) return false;
+  const insight::request::MaskMatcher matcher(*set);
+  const auto any = [&matcher](const std::vector<std::string>& paths) {
+    return std::any_of(paths.begin(), paths.end(),
+                       [&matcher](const std::string& path) {
+                         return matcher.Masks(WithIndices(path));
+                       });
+  };
+  return any(repeats.drift) && !any(repeats.other);
 }
 
 std::vector<std::string> TextsOf(
@@ -87,10 +116,18 @@ class Adviser {
     }
     const absl::Status connected = Connect();
     if (!connected.ok()) return connected;
+    auto repeats = CountRepeats(options_.trace, *in_force);
+    if (!repeats.ok()) return repeats.status();
     for (const std::string& function : advice_.analysis.functions) {
       FunctionAdvice one;
       one.function = function;
       one.in_force = in_force->Texts(function);
+      one.repeats = std::move((*repeats)[function]);
+      one.tune_in_force = SettingOf(header, function, "tune") == "on";
+      one.tune = !one.tune_in_force &&
+                 SettingOf(header, function, "key") != "tag" &&
+                 static_cast<double>(one.repeats.Over(RepeatOver::kDrift)) >
+                     kWorthTuning * static_cast<double>(one.repeats.runs);
       Ask(&one);
       advice_.functions.push_back(std::move(one));
     }
@@ -147,7 +184,13 @@ class Adviser {
     }
     one->probe = *std::move(result);
     for (const probe::ProposedMask& mask : one->probe.masks) {
-      if (!IsCovered(mask.mask, one->in_force)) one->masks.push_back(mask);
+      if (IsCovered(mask.mask, one->in_force)) continue;
+      const bool tuned = one->tune || one->tune_in_force;
+      if (tuned && HidesDriftOnly(mask.mask, one->repeats)) {
+        one->drift_masks.push_back(mask.mask);
+      } else {
+        one->masks.push_back(mask);
+      }
     }
     FindIdentity(one);
   }
@@ -159,6 +202,8 @@ class Adviser {
     one->composites = differences->composites;
     std::vector<std::string> hidden = one->in_force;
     for (const std::string& mask : TextsOf(one->masks)) hidden.push_back(mask);
+    hidden.insert(hidden.end(), one->drift_masks.begin(),
+                  one->drift_masks.end());
     const std::vector<probe::ProposedMask> leaves = probe::UnreadLeaves(
         one->probe.fields, one->probe.results, one->probe.not_probed.empty());
     const auto hides = [](const std::vector<std::string>& masks,
@@ -184,14 +229,21 @@ class Adviser {
     one->identity.assign(identity.begin(), identity.end());
   }
 
-  Question With(const std::string& label, bool masks, bool identity,
+  // `tune`: with `tune: on` where it is proposed.
+  Question With(const std::string& label, bool tune, bool masks, bool identity,
                 bool lifetime) const {
     Question question;
-    question.label = label;
+    question.label = tune ? absl::StrCat("tune: on, ", label) : label;
+    if (tune && label.empty()) question.label = "tune: on";
     for (const FunctionAdvice& one : advice_.functions) {
       std::vector<std::string>& texts =
           question.texts[absl::StrCat("functions.", one.function, ".mask")];
       texts = one.in_force;
+      // Tuning saves no more than masks over all drift would.
+      if (tune) {
+        texts.insert(texts.end(), one.drift_masks.begin(),
+                     one.drift_masks.end());
+      }
       if (masks) {
         for (const std::string& mask : TextsOf(one.masks)) {
           texts.push_back(mask);
@@ -215,19 +267,28 @@ class Adviser {
     const bool identity = std::any_of(
         advice_.functions.begin(), advice_.functions.end(),
         [](const FunctionAdvice& one) { return !one.identity.empty(); });
+    const bool tune = std::any_of(
+        advice_.functions.begin(), advice_.functions.end(),
+        [](const FunctionAdvice& one) { return !one.drift_masks.empty(); });
+    advice_.as_if_masked = tune;
     std::vector<Question> questions = {Question()};
-    questions.push_back(With("these lifetimes", false, false, true));
+    questions.push_back(With("these lifetimes", false, false, false, true));
+    if (tune) {
+      questions.push_back(With("", true, false, false, false));
+      questions.push_back(With("these lifetimes", true, false, false, true));
+    }
     if (masks) {
-      questions.push_back(With("these masks", true, false, false));
-      questions.push_back(With("these masks and lifetimes", true, false, true));
+      questions.push_back(With("these masks", tune, true, false, false));
+      questions.push_back(
+          With("these masks and lifetimes", tune, true, false, true));
     }
     if (identity) {
       questions.push_back(
-          With("these masks, those of identity too", true, true, false));
+          With("these masks, those of identity too", tune, true, true, false));
       questions.push_back(
           With("these masks, those of identity too, and "
                "lifetimes",
-               true, true, true));
+               tune, true, true, true));
     }
     replay::ReplayFlags flags;
     flags.trace = options_.trace;
@@ -274,6 +335,12 @@ class Adviser {
     };
     for (const FunctionAdvice& one : advice_.functions) {
       const std::string whose = absl::StrCat(one.function, ": ");
+      if (one.tune) {
+        say(absl::StrCat(whose,
+                         "whether it has effects outside its answers, or "
+                         "remembers what it was asked: tune: on needs a "
+                         "function without"));
+      }
       if (!one.not_asked.empty()) {
         say(absl::StrCat(
             whose, "was not asked, so no mask is proposed: ", one.not_asked));

@@ -2,8 +2,12 @@
 // Advise: the settings that a trace and its functions suggest.
 //
 //   explain   why calls missed
+//   repeats   which runs got the answer of before (repeats.h)
 //   probe     which paths each function leaves unread, asked at its address
 //   what-if   the results of masks over those, and of a longer lifetime
+//
+// Where many repeats were over drift only, it proposes `tune: on`, and masks
+// over other paths alone.
 //
 // Only masks that a probe found unread are used. Some hide the changes of a
 // composite. Others hide the differences between composites, which then share
@@ -22,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "insight/explain/analysis.h"
 #include "insight/whatif/settings.h"
+#include "runner/advise/repeats.h"
 #include "runner/client/function_client.h"
 #include "runner/probe/probe.h"
 
@@ -45,6 +50,11 @@ struct FunctionAdvice {
   uint32_t compared = 0;   // calls of the trace with known changes
   probe::ProbeResult probe;
   std::vector<std::string> in_force;
+  TraceRepeats repeats;
+  bool tune_in_force = false;
+  bool tune = false;  // `tune: on` is proposed
+  // With `tune`, unread masks that hide nothing but drift.
+  std::vector<std::string> drift_masks;
   // Masks over changes, and over differences between composites.
   std::vector<probe::ProposedMask> masks;
   std::vector<std::string> identity;
@@ -72,6 +82,8 @@ struct Advice {
   // The settings of the daemon are a list of functions.
   bool several = false;
   std::vector<Expected> expected;
+  // Rows with `tune: on` count as if all drift of it were masked.
+  bool as_if_masked = false;
   // Identity masks save calls, and are in the settings.
   bool share = false;
   // The questions that stayed open, a sentence each.

@@ -32,9 +32,11 @@ TRACE is the folder of a trace of level full (fncache serve --trace-dir
 files. With --live the daemon on this machine writes one, of what comes
 meanwhile.
 
-It reads why calls missed (fncache explain), asks each function what it leaves
-unread (fncache probe), and plays the trace under the masks and lifetimes that
-follow (fncache replay). What is printed is YAML, with the reasons in comments:
+It reads why calls missed (fncache explain), and counts the runs that got the
+answer of before. Where more than a tenth of them differed in versions and times
+only, it proposes tune: on. It asks each function what else it leaves unread
+(fncache probe), and plays the trace under the masks and lifetimes that follow
+(fncache replay). What is printed is YAML, with the reasons in comments:
 it can be pasted into the daemon's file.
 
 No mask is proposed that a probe did not find unread. Masks over what tells

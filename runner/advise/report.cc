@@ -18,6 +18,8 @@
 namespace fncache::runner::advise {
 namespace {
 
+using insight::explain::RepeatOver;
+
 constexpr size_t kMostListed = 12;
 
 std::string Rate(const absl::optional<double>& rate) {
@@ -111,6 +113,15 @@ std::string Settings(const FunctionAdvice& one, bool share,
           "It waits for what no request has yet: ", List(added), "."));
     }
   }
+  const uint64_t drifted = one.repeats.Over(RepeatOver::kDrift);
+  if (one.tune_in_force) {
+    absl::StrAppend(&yaml, indent, "tune: on  # in force\n");
+  } else if (one.tune) {
+    absl::StrAppendFormat(&yaml,
+                          "%stune: on  # %d of %d runs gave the answer of "
+                          "before over drift only\n",
+                          indent, drifted, one.repeats.runs);
+  }
   const bool identity = share && !one.identity.empty();
   if (!one.in_force.empty() || !one.masks.empty() || identity) {
     absl::StrAppend(&yaml, indent, "mask:\n");
@@ -177,6 +188,11 @@ std::string AdviceText(const Advice& advice) {
   std::string table = TextTable(rows, {false, true, true, true});
   absl::StrAppend(&text, "#\n",
                   Commented(absl::StripTrailingAsciiWhitespace(table)));
+  if (advice.as_if_masked) {
+    absl::StrAppend(&text,
+                    "# with tune: on at most, as if versions and times were "
+                    "masked\n");
+  }
   std::vector<std::vector<std::string>> why = {{"why calls missed", "misses"}};
   for (const auto& reason : analysis.reasons) {
     why.push_back({Printable(reason.name), absl::StrCat(reason.misses)});
@@ -206,6 +222,11 @@ std::string AdviceJson(const Advice& advice) {
                     {"bytes", mask.bytes},
                     {"paths", mask.fields}});
     }
+    JsonTree repeats = JsonTree::Object();
+    for (size_t over = 0; over < one.repeats.over.size(); ++over) {
+      repeats.Set(insight::explain::RepeatOverName(over),
+                  one.repeats.over[over]);
+    }
     functions.Append({{"function", one.function},
                       {"function_asked", one.not_asked.empty()},
                       {"not_asked", one.not_asked},
@@ -213,6 +234,11 @@ std::string AdviceJson(const Advice& advice) {
                       {"compared", one.compared},
                       {"complete", one.probe.complete},
                       {"in_force", list(one.in_force)},
+                      {"tune", one.tune},
+                      {"tune_in_force", one.tune_in_force},
+                      {"runs", one.repeats.runs},
+                      {"repeats", repeats},
+                      {"drift_masks", list(one.drift_masks)},
                       {"masks", masks},
                       {"identity", list(one.identity)},
                       {"apart", list(one.apart)},

@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/types/optional.h"
+#include "cache/key/alteration.h"
 #include "common/mutex.h"
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_caller.h"
@@ -270,8 +271,11 @@ class Prober {
     requests_.push_back(std::move(request));
   }
 
-  client::CallResult Call(const RunFunctionRequest& request) {
+  // Each request gets its own tag, also one that is asked again: by the
+  // protocol a function or a cache may take requests with equal tags for equal.
+  client::CallResult Call(RunFunctionRequest request) {
     ++calls_;
+    request.mutable_meta()->set_tag(cache::key::RandomTag());
     client::CallResult result;
     absl::Notification done;
     caller_->Call(options_.function, request, absl::Now() + options_.timeout,

@@ -7,6 +7,9 @@
 //     -> read, unread, untried
 //   unread paths, as masks (masks.h)
 //
+// Each request that is sent has a random tag of its own, because the protocol
+// says that requests with identical tags are otherwise identical.
+//
 // A field matters if it does for one of the requests: a mask serves all
 // requests of a function, whatever its inputs. The results are evidence for
 // these requests, not proof: a function may read a field of another one.
@@ -37,7 +40,8 @@ struct ProbeOptions {
   // The most calls; at least three for each request.
   int calls = 1000;
   absl::Duration timeout = absl::Seconds(30);  // of each call
-  // Seed of the altered values: equal seeds give equal calls.
+  // Seed of the altered values: equal seeds give equal calls but for their
+  // tags.
   uint64_t seed = 1;
 };
 

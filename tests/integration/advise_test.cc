@@ -32,6 +32,7 @@ using nlohmann::json;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 using ::testing::UnorderedElementsAre;
 using Texts = std::vector<std::string>;
 
@@ -39,6 +40,8 @@ constexpr char kVpcId[] =
     "observed.resources.vpc.resource.status.atProvider.vpcId";
 constexpr char kChecked[] =
     "observed.resources.vpc.resource.status.atProvider.lastChecked";
+constexpr char kChecks[] =
+    "observed.resources.vpc.resource.status.atProvider.checks";
 constexpr char kVpcVersion[] =
     "observed.resources.vpc.resource.metadata.resourceVersion";
 constexpr char kVpcManagers[] =
@@ -123,6 +126,7 @@ class AdviseTest : public ::testing::Test {
           "lastChecked": "2026-01-01T)",
           10 + beat, R"(:00:00Z")",
           id.empty() ? "" : absl::StrCat(R"(, "vpcId": ")", id, "\""),
+          checks_ == 0 ? "" : absl::StrCat(R"(, "checks": )", checks_),
           R"(}}}}, "subnet": {"resource": {"apiVersion": "e.org/v1",
           "kind": "Subnet", "metadata": {"name": ")",
           name, R"(-subnet", "resourceVersion": "7"}}}})");
@@ -194,6 +198,7 @@ class AdviseTest : public ::testing::Test {
   std::unique_ptr<Process> daemon_;
   std::string address_;
   int version_ = 0;  // of composites
+  int checks_ = 0;   // the VPC counts them, unless it is 0
 };
 
 TEST_F(AdviseTest, TheToolsThatDoNotAskAgreeAndAddToTheMasksInForce) {
@@ -237,10 +242,15 @@ TEST_F(AdviseTest, TheToolsThatDoNotAskAgreeAndAddToTheMasksInForce) {
   EXPECT_THAT(text.out, HasSubstr("was not asked"));
 }
 
-TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
+TEST_F(AdviseTest, ItsAdviceKeepsATemplateRightThatWaits) {
   StartDaemon({"--trace-dir", trace_, "--trace-level", "full", "--mask",
                kCompositeVersion});
   Happen();
+  // Something that is no drift changes, too.
+  for (checks_ = 1; checks_ < 4; ++checks_) Call("a", 5, 5);
+  checks_ = 0;
+  const json told =
+      FncacheJson({"admin", "--socket", socket_, "stats"})["functions"][0];
   StopDaemon();
   const json probed = FncacheJson({"probe", trace_, "--function", Target()});
   EXPECT_THAT(probed["read_if_added"], Contains(kVpcId));
@@ -248,8 +258,18 @@ TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
   const json& network = advice["functions"][0];
   EXPECT_EQ(network["function_asked"], true);
   EXPECT_THAT(network["read_if_added"], Contains(kVpcId));
+  // Most runs were over versions and times of the VPC.
+  EXPECT_EQ(network["tune"], true);
+  EXPECT_EQ(network["runs"], told["since_start"]["upstream_calls"]);
+  EXPECT_GT(network["repeats"]["drift"], 15);
+  EXPECT_EQ(network["repeats"]["time"], 0);
+  // Tuning takes care of drift, so masks are over the rest.
   const std::set<std::string> masks = MasksOf(network["masks"]);
-  EXPECT_THAT(masks, IsSupersetOf({kChecked, kEveryVersion, kVpcManagers}));
+  EXPECT_THAT(masks, Contains(kChecks));
+  for (const char* drift : {kChecked, kEveryVersion, kVpcManagers}) {
+    EXPECT_THAT(masks, Not(Contains(drift)));
+    EXPECT_THAT(network["drift_masks"], Contains(drift));
+  }
   for (const std::string& mask : masks) {
     EXPECT_FALSE(absl::EndsWith(mask, "atProvider")) << mask;
     EXPECT_FALSE(absl::EndsWith(mask, "status")) << mask;
@@ -263,17 +283,25 @@ TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
   EXPECT_EQ(advice["share_between_composites"], true);
   double without = 0, with = 0;
   for (const json& one : advice["expected"]) {
-    if (one["settings"] == "these masks") without = one["creation_hit_rate"];
-    if (one["settings"] == "these masks, those of identity too") {
+    if (one["settings"] == "tune: on, these masks") {
+      without = one["creation_hit_rate"];
+    }
+    if (one["settings"] == "tune: on, these masks, those of identity too") {
       with = one["creation_hit_rate"];
     }
   }
   EXPECT_GT(with, without + 0.05);
   EXPECT_THAT(advice["unknown"].dump(), HasSubstr("no question shows it"));
+  EXPECT_THAT(advice["unknown"].dump(), HasSubstr("effects outside"));
 
   // The output can be pasted, and gives the right answers.
   const Ended text = Fncache({"advise", trace_, "--function", Target()});
   EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(
+      text.out,
+      HasSubstr(absl::StrCat(
+          "\ntune: on  # ", network["repeats"]["drift"].get<int>(), " of ",
+          network["runs"].get<int>(), " runs gave the answer")));
   const std::string file = dir_.File("fncache.yaml");
   WriteFile(file, text.out);
   StartDaemon({"--config", file});
@@ -282,9 +310,56 @@ TEST_F(AdviseTest, MasksOfItsAdviceKeepATemplateRightThatWaits) {
   EXPECT_EQ(SubnetsVpc(Call("d", 3, 3, "vpc-1")), "vpc-1");
   EXPECT_EQ(SubnetsVpc(Call("e", 4, 4, "vpc-2")), "vpc-2");
   EXPECT_EQ(SubnetsVpc(Call("e", 4, 5)), "pending");
-  const json stats = FncacheJson({"admin", "--socket", socket_, "stats"});
-  EXPECT_GT(stats["functions"][0]["since_start"]["calls_by_outcome"]["hit"], 0);
+  // The function proves its answer, and then nothing but drift is no reason to
+  // call it.
+  const auto hits = [this] {
+    const json stats = FncacheJson({"admin", "--socket", socket_, "stats"});
+    return stats["functions"][0]["since_start"]["calls_by_outcome"]["hit"]
+        .get<int>();
+  };
+  const absl::Time end = absl::Now() + kPatience;
+  for (int i = 1; hits() == 0 && absl::Now() < end; ++i) {
+    EXPECT_EQ(SubnetsVpc(Call("d", i, i % 10)), "pending");
+  }
+  EXPECT_GT(hits(), 0);
   StopDaemon();
+}
+
+TEST_F(AdviseTest, TuningIsProposedOnlyWhereItSavesRuns) {
+  StartDaemon({"--trace-dir", trace_, "--trace-level", "full"});
+  // One of ten runs is over drift only: not more than a tenth.
+  for (checks_ = 1; checks_ < 10; ++checks_) Call("a", 1, 1);
+  checks_ = 9;
+  Call("a", 2, 1);
+  StopDaemon();
+  // The composite's own version is drift as well.
+  const json few = FncacheJson({"advise", trace_})["functions"][0];
+  EXPECT_EQ(few["runs"], 10);
+  EXPECT_EQ(few["repeats"]["drift"], 1);
+  EXPECT_EQ(few["repeats"]["other"], 8);
+  EXPECT_EQ(few["tune"], false);
+  // Without a question to the function it is proposed, too.
+  const std::string more = dir_.File("more");
+  StartDaemon({"--trace-dir", more, "--trace-level", "full"});
+  for (int i = 0; i < 3; ++i) Call("a", i + 1, 1);
+  StopDaemon();
+  const Ended text = Fncache({"advise", more});
+  EXPECT_THAT(text.out,
+              HasSubstr("\ntune: on  # 2 of 3 runs gave the answer of before "
+                        "over drift only\n"));
+  // Where it is on already, there is nothing to propose.
+  const std::string tuned = dir_.File("tuned");
+  StartDaemon({"--trace-dir", tuned, "--trace-level", "full", "--tune", "on"});
+  for (int i = 0; i < 3; ++i) Call("a", i + 1, 1);
+  StopDaemon();
+  const json on = FncacheJson({"advise", tuned});
+  EXPECT_EQ(on["functions"][0]["tune"], false);
+  EXPECT_EQ(on["functions"][0]["tune_in_force"], true);
+  // Its trace says which misses were over drift.
+  const json explained = FncacheJson({"explain", tuned});
+  EXPECT_EQ(explained["reasons"][0]["name"], "drift");
+  EXPECT_EQ(explained["reasons"][0]["misses"], 2);
+  EXPECT_TRUE(explained["masks"].empty()) << explained["masks"];
 }
 
 TEST_F(AdviseTest, AFunctionThatIsNotAskedGetsNoMasks) {
@@ -324,7 +399,8 @@ TEST_F(AdviseTest, ALiveDaemonIsTracedAndItsFunctionAsked) {
   const json& network = advice["functions"][0];
   EXPECT_EQ(network["function"], "network");
   EXPECT_EQ(network["function_asked"], true) << network["not_asked"];
-  EXPECT_THAT(MasksOf(network["masks"]),
+  EXPECT_EQ(network["tune"], true);
+  EXPECT_THAT(MasksOf(network["drift_masks"]),
               IsSupersetOf({kChecked, kEveryVersion, kVpcManagers}));
   StopDaemon();
 }

@@ -43,6 +43,85 @@ std::string Of(int composite) {
   return request.SerializeAsString();
 }
 
+// A request of one composite whose resource has this version and status.
+std::string Drifted(const std::string& version, const std::string& phase = "") {
+  fnv1::RunFunctionRequest request;
+  fnv1::State* const observed = request.mutable_observed();
+  observed->mutable_composite()->mutable_resource();
+  auto* const object = (*observed->mutable_resources())["r"]
+                           .mutable_resource()
+                           ->mutable_fields();
+  const auto set = [object](const char* in, const char* key,
+                            const std::string& text) {
+    (*(*object)[in].mutable_struct_value()->mutable_fields())[key]
+        .set_string_value(text);
+  };
+  set("metadata", "resourceVersion", version);
+  set("status", "phase", phase);
+  return request.SerializeAsString();
+}
+
+TEST_F(CallExplainTest, RepeatsCountByWhatWouldSaveThem) {
+  using insight::explain::RepeatOver;
+  const auto repeats = [this](RepeatOver over) {
+    return Counted().repeats[static_cast<size_t>(over)];
+  };
+  const auto kept = Response("", "x", 60);
+  Missed(Drifted("1"), kept);
+  Missed(Drifted("2"), kept);
+  EXPECT_EQ(repeats(RepeatOver::kDrift), 1u);
+  Missed(Drifted("3"), Response("", "y", 60));
+  Missed(Drifted("4"), Response("", "y", 61));
+  EXPECT_EQ(Counted().examined, 4u);
+  EXPECT_EQ(repeats(RepeatOver::kDrift), 1u);
+  Proxy().clock.Advance(absl::Seconds(61));
+  Missed(Drifted("4"), Response("", "y", 61));
+  EXPECT_EQ(repeats(RepeatOver::kTime), 1u);
+  Missed(Drifted("5", "Ready"), Response("", "y", 61));
+  EXPECT_EQ(repeats(RepeatOver::kOther), 1u);
+  EXPECT_EQ(Proxy().misses().Tops(1)[0].unread,
+            (insight::explain::MissMemory::Top{
+                {"observed.resources.r.resource.status.phase", 1}}));
+  // A large answer is read by another thread.
+  const auto large = Response("", std::string(200 << 10, 'x'), 60);
+  Missed(Drifted("6"), large);
+  Missed(Drifted("7"), large);
+  EXPECT_EQ(repeats(RepeatOver::kDrift), 2u);
+  // These are no misses, or have no answer.
+  EXPECT_EQ(Counted().examined, 8u);
+  Fill(Drifted("7"), large, {{"cache-control", "no-cache"}});
+  Fill(Drifted("7"), large, {{"cache-control", "no-store"}});
+  auto failed = Send(Drifted("8"));
+  function_.Next()->Fail(grpc::Status(grpc::StatusCode::INTERNAL, "no"));
+  EXPECT_FALSE(failed->Wait().ok());
+  EXPECT_EQ(Counted().examined, 8u);
+  EXPECT_EQ(repeats(RepeatOver::kDrift), 2u);
+  EXPECT_EQ(repeats(RepeatOver::kTime), 1u);
+  EXPECT_EQ(repeats(RepeatOver::kOther), 1u);
+}
+
+TEST_F(CallExplainTest, AMissOverDriftIsRememberedAndNotCounted) {
+  options_.tune = true;
+  const auto kept = Response("", "x", 60);
+  constexpr char kUnproven[] =
+      "fncache; fwd=miss; stored; detail=\"drift: unproven\"";
+  EXPECT_EQ(Missed(Drifted("1"), kept),
+            "fncache; fwd=miss; stored; detail=new");
+  EXPECT_EQ(Missed(Drifted("2"), kept), kUnproven);
+  EXPECT_EQ(Count(Reason::kDrift), 1u);
+  const auto last = Proxy().misses().Last(1, "");
+  EXPECT_EQ(last[0].why.reason, Reason::kDrift);
+  EXPECT_EQ(last[0].why.detail, "unproven");
+  EXPECT_EQ(Missed(Drifted("3", "Ready"), kept),
+            "fncache; fwd=miss; stored; detail=\"changed: "
+            "observed.resources.r.resource.status.phase\"");
+  // Paths that changed without another answer are named with tuning, too.
+  EXPECT_EQ(Counted().examined, 0u);
+  EXPECT_EQ(Proxy().misses().Tops(1)[0].unread,
+            (insight::explain::MissMemory::Top{
+                {"observed.resources.r.resource.status.phase", 1}}));
+}
+
 TEST_F(CallExplainTest, EachMissSaysWhy) {
   const auto kept = Response("", "x", 60);
   EXPECT_EQ(Missed(Request("a", "t"), kept),

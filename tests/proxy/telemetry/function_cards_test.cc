@@ -139,6 +139,35 @@ TEST(FunctionCardsTest, TellsTheMostFrequentReasonsOfMisses) {
                         "most: <code>context.now</code></small>"));
 }
 
+TEST(FunctionCardsTest, TellsRepeatsAndWhatWouldSaveThem) {
+  using insight::explain::RepeatOver;
+  StatusSource source({"f"});
+  EXPECT_THAT(Cards(source.Now()), Not(HasSubstr("repeats")));
+  const auto run = [&](RepeatOver over, int times) {
+    for (int i = 0; i < times; ++i) {
+      source.instruments.function(0).RecordExamined(over);
+    }
+  };
+  run(RepeatOver::kNone, 1);
+  EXPECT_THAT(Cards(source.Now()),
+              HasSubstr("<dt>repeats<dd>of 1 run none gave the answer of "
+                        "before\n"));
+  run(RepeatOver::kNone, 12099);
+  run(RepeatOver::kDrift, 24800);
+  run(RepeatOver::kTime, 4300);
+  EXPECT_THAT(Cards(source.Now()),
+              HasSubstr("<dd>of 41,200 runs 29,100 gave the answer of before: "
+                        "24,800 over drift only (<code>tune: on</code>), 4,300 "
+                        "when the TTL was over (<code>ttl.min</code>)\n"));
+  run(RepeatOver::kOther, 7);
+  Status status = source.Now();
+  status.functions[0].unread = {{"context.<now>", 7}};
+  EXPECT_THAT(Cards(status),
+              HasSubstr(", 7 over other paths, or the answer was gone<small>"
+                        "what changed besides, as masks (your promise): <code>"
+                        "context.&lt;now&gt;</code></small>"));
+}
+
 TEST(FunctionCardsTest, TellsMasksAndWhetherTheyMatch) {
   StatusSource source({"f"});
   Status status = source.Now();

@@ -118,6 +118,42 @@ TEST_F(InstrumentsTest, BypassesAreCountedByReason) {
   EXPECT_EQ(f().Read().Since(before).bypassed[3], 0u);
 }
 
+TEST_F(InstrumentsTest, MissesAreCountedByReason) {
+  const auto misses = [this](const char* reason) {
+    return Value(absl::StrCat(
+        "fncache_misses_total{function_name=\"f\",reason=\"", reason, "\"}"));
+  };
+  for (size_t why = 0; why < kMissReasons; ++why) {
+    const auto reason = static_cast<cache::Reason>(
+        static_cast<size_t>(cache::Reason::kNew) + why);
+    EXPECT_EQ(MissReasonIndex(reason), why);
+    EXPECT_EQ(misses(MissReasonName(why)), "0");
+    f().Begin(Method::kV1);
+    f().End({Method::kV1, Outcome::kMiss, kOk, true, absl::Seconds(1), reason});
+    EXPECT_EQ(misses(MissReasonName(why)), "1");
+  }
+  EXPECT_EQ(misses("drift"), "1");
+}
+
+TEST_F(InstrumentsTest, RepeatsAreCountedByWhatTheyAreOver) {
+  using insight::explain::RepeatOver;
+  const auto repeats = [this](const char* over) {
+    return Value(absl::StrCat(
+        "fncache_repeats_total{function_name=\"f\",over=\"", over, "\"}"));
+  };
+  EXPECT_EQ(repeats("drift"), "0");
+  f().RecordExamined(RepeatOver::kNone);
+  f().RecordExamined(RepeatOver::kDrift);
+  f().RecordExamined(RepeatOver::kDrift);
+  f().RecordExamined(RepeatOver::kTime);
+  EXPECT_EQ(repeats("drift"), "2");
+  EXPECT_EQ(repeats("time"), "1");
+  EXPECT_EQ(repeats("other"), "0");
+  f().RecordExamined(RepeatOver::kOther);
+  EXPECT_EQ(repeats("other"), "1");
+  EXPECT_EQ(OfF("fncache_examined_runs_total"), "5");
+}
+
 TEST_F(InstrumentsTest, UnimplementedIsNoMissButARequest) {
   Call(Outcome::kMiss, kUnimplemented, true);
   EXPECT_EQ(Builtin("misses_total", "f"), "0");

@@ -117,6 +117,7 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   Status status = source_.Now();
   status.functions[0].miss_paths = {{"context.now", 7}};
   status.functions[0].miss_writers = {{"kubectl", 3}};
+  status.functions[0].unread = {{"context.now", 2}};
   status.functions[0].facts = FunctionFacts();
   status.functions[0].facts->masks = {{"@times", 4, 2}};
   status.functions[0].facts->bans = {{"everything", status.reading.now, true}};
@@ -150,6 +151,10 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
     source_.Call(0, Outcome::kMiss, absl::Seconds(2));
   }
   source_.Bypass(0, cache::Reason::kModeOff);
+  for (const int over : {0, 0, 1, 2, 2, 2, 3}) {
+    source_.instruments.function(0).RecordExamined(
+        static_cast<insight::explain::RepeatOver>(over));
+  }
   source_.Pass(absl::Minutes(2));
   source_.Call(0, Outcome::kHit, absl::Microseconds(61));
   source_.Bypass(0, cache::Reason::kOperation);
@@ -169,6 +174,11 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   EXPECT_EQ(total["bypasses_by_reason"]["mode-off"], 1);
   EXPECT_EQ(total["hit_rate"], 0.25);
   EXPECT_EQ(total["misses_by_reason"]["unknown"], 3);
+  EXPECT_EQ(total["runs_examined"], 7);
+  EXPECT_EQ(total["repeats_by_over"]["drift"], 2);
+  EXPECT_EQ(total["repeats_by_over"]["time"], 1);
+  EXPECT_EQ(total["repeats_by_over"]["other"], 3);
+  EXPECT_EQ(recent["runs_examined"], 0);
   EXPECT_EQ(total["latency_by_outcome"]["miss"]["p50_seconds"], 2);
   EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
   EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);

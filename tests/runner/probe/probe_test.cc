@@ -3,6 +3,7 @@
 #include "runner/probe/probe.h"
 
 #include <algorithm>
+#include <map>
 #include <random>
 #include <set>
 #include <string>
@@ -25,6 +26,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::IsSupersetOf;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::UnorderedElementsAreArray;
 using Result = Search::Result;
@@ -143,6 +145,35 @@ TEST(Probe, NothingReadTakesFewCalls) {
   // The request, and what it would be if it were ready, twice each; altered,
   // left out, set to each of four values, and three times at random.
   EXPECT_LE(result.calls, 2 * (2 + 2 + 4 + 3));
+}
+
+// A function or a cache behind it may take equal tags for equal requests: the
+// protocol allows that.
+TEST(Probe, AFunctionThatRemembersAnswersByTagIsNotBelieved) {
+  auto request = WithSpec(R"({"a": "x", "b": "y", "c": "z"})");
+  request.mutable_meta()->set_tag(std::string(64, 'a'));
+  request.mutable_meta()->add_capabilities(
+      apiextensions::fn::proto::v1::CAPABILITY_CAPABILITIES);
+  const FakeFunction::Answer reads = Reads({SpecOf("a"), SpecOf("c")});
+  std::map<std::string, RunFunctionResponse> remembered;
+  int calls = 0;
+  const ProbeResult result = Probe(
+      request, [&](const RunFunctionRequest& asked, RunFunctionResponse* said) {
+        ++calls;
+        // All else that Crossplane says of the call stays.
+        EXPECT_EQ(asked.meta().capabilities_size(), 1);
+        const std::string& tag = asked.meta().tag();
+        EXPECT_THAT(tag, MatchesRegex("[0-9a-f]{64}"));
+        EXPECT_NE(tag, request.meta().tag());
+        const auto inserted = remembered.try_emplace(tag);
+        if (inserted.second) reads(asked, &inserted.first->second);
+        *said = inserted.first->second;
+      });
+  EXPECT_THAT(ReadOf(result), ElementsAre(SpecOf("a"), SpecOf("c")));
+  EXPECT_THAT(result.unstable, IsEmpty());
+  EXPECT_TRUE(result.complete);
+  // No two calls have a tag in common, also those of the request as it came.
+  EXPECT_EQ(remembered.size(), static_cast<size_t>(calls));
 }
 
 std::string RandomValue(std::mt19937_64* random, int depth) {
