@@ -38,7 +38,7 @@ const char* BypassReasonName(size_t index) {
 
 size_t MissReasonIndex(cache::Reason reason) {
   using cache::Reason;
-  const bool missed = reason >= Reason::kNew && reason <= Reason::kChanged;
+  const bool missed = reason >= Reason::kNew && reason <= Reason::kDrift;
   return static_cast<size_t>(missed ? reason : Reason::kUnknown) - 1;
 }
 
