@@ -2,6 +2,7 @@
 #include "proxy/daemon_facts.h"
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -41,6 +42,17 @@ void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
 
 }  // namespace
 
+void WatchFunction(cache::FunctionId id, const transport::Listener& listener,
+                   const transport::Upstream& upstream,
+                   serving::FunctionHandler* handler,
+                   telemetry::Instruments* instruments) {
+  instruments->WatchConnections(
+      id, [&listener] { return listener.connections(); },
+      [&upstream] { return static_cast<size_t>(upstream.connected()); });
+  instruments->WatchBackingOff(id, [handler] { return handler->BackingOff(); });
+  instruments->WatchTune(id, [handler] { return handler->TuneFigures(); });
+}
+
 telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
                                  const transport::Upstream& upstream,
                                  serving::FunctionHandler& handler,
@@ -58,6 +70,8 @@ telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
       state->options.policy.finish_abandoned > absl::ZeroDuration();
   facts.backing_off = handler.BackingOff();
   AddShadow(handler.Shadow(), &facts);
+  telemetry::TuneReport tune = handler.Tune();
+  if (tune.on()) facts.tune = std::move(tune);
   return facts;
 }
 
