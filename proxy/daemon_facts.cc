@@ -2,7 +2,6 @@
 #include "proxy/daemon_facts.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -70,8 +69,7 @@ telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
       state->options.policy.finish_abandoned > absl::ZeroDuration();
   facts.backing_off = handler.BackingOff();
   AddShadow(handler.Shadow(), &facts);
-  telemetry::TuneReport tune = handler.Tune();
-  if (tune.on()) facts.tune = std::move(tune);
+  if (state->tunes()) facts.tune = handler.Tune();
   return facts;
 }
 

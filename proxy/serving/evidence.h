@@ -109,7 +109,7 @@ struct StepNames {
   std::string composite;     // one of them: "Bucket team-a/logs"
 };
 
-// What the answer to a question showed first.
+// The news of an answer to a question.
 struct Finding {
   bool reads = false;  // the step reads drift, or more than was known
   bool varies = false;

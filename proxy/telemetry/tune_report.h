@@ -56,8 +56,6 @@ struct TuneReport {
   absl::Duration saved;          // function time of hits across drift
   absl::Duration question_time;  // that questions took
   std::vector<Step> steps;
-
-  bool on() const { return state == "on"; }
 };
 
 }  // namespace fncache::proxy::telemetry

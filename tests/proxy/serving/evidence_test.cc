@@ -408,7 +408,7 @@ TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
   EXPECT_EQ(VerdictOf(call.key, {3, 3, 0}), DriftVerdict::kHit);
 }
 
-// What the log says of a step, and how many hits it says were revoked.
+// The log has each finding, and its number of revoked hits.
 TEST_F(EvidenceTest, AFindingIsReportedOnce) {
   for (const Key& key : {kKey, kOtherKey}) Repeat(key);
   Prove(kKey);

@@ -60,7 +60,7 @@ class Validator {
         for (const json& item : value) Check(rule, item, path + "[]");
       } else if (keyword == "required") {
         for (const std::string name : rule) {
-          // What is no object has no members.
+          // Null has no members.
           if (value.is_object() && !value.contains(name)) {
             wrong_.push_back(path + ": no " + name);
           }
