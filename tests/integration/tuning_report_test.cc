@@ -63,7 +63,7 @@ fn::RunFunctionRequest Request(const std::string& name, int64_t tick) {
       absl::StrCat(100'000 + 7 * tick));
   Set(Child(object, "status"), "lastSync",
       absl::FormatTime("%Y-%m-%dT%H:%M:%SZ",
-                       absl::FromUnixSeconds(1'795'000'000 + 30 * tick),
+                       absl::FromUnixSeconds(2'200'000'000 + 30 * tick),
                        absl::UTCTimeZone()));
   return request;
 }
@@ -173,10 +173,23 @@ class TuningReportTest : public ::testing::Test {
     return code == 0 ? admin.Stdout() : admin.Stderr();
   }
 
-  // Composites repeat until this one is proven.
-  void Prove(const std::string& name, double proofs) {
-    for (int i = 0; i < 4; ++i) Call(name);
-    ASSERT_TRUE(Becomes("tune_proofs_total", ",result=\"proven\"", proofs));
+  // Calls until the figure has this value. A call may end the questions about
+  // the answer before, so it comes after them.
+  bool CallUntil(const std::string& name, const std::string& figure,
+                 const std::string& label, double value) {
+    return Eventually([&] {
+      Call(name);
+      for (int still = 0, before = -1; still < 3;) {
+        const int runs = function_.runs;
+        still = runs == before ? still + 1 : 0;
+        before = runs;
+        absl::SleepFor(absl::Milliseconds(5));
+      }
+      return Metric(figure, label) == value;
+    });
+  }
+  void Prove(const std::string& name) {
+    ASSERT_TRUE(CallUntil(name, "tune_proofs_total", ",result=\"proven\"", 1));
   }
 
   TempDir dir_;
@@ -192,14 +205,14 @@ TEST_F(TuningReportTest, HitsQuestionsAndKeysAreReported) {
   Start("tune: on\ntune_share: 1\n");
   EXPECT_EQ(Metric("tune_revoked_hits_total"), 0);
   EXPECT_EQ(Metric("tune_hits_total"), 0);
-  Prove("logs", 1);
+  Prove("logs");
   const double misses = Metric("misses_total", ",reason=\"drift\"");
   EXPECT_GE(misses, 2);
   const double hits = Metric("tune_hits_total");
   for (int i = 0; i < 5; ++i) Call("logs");
   EXPECT_TRUE(Becomes("tune_hits_total", "", hits + 5));
   EXPECT_EQ(Metric("misses_total", ",reason=\"drift\""), misses);
-  EXPECT_EQ(Metric("tune_questions_total", ",answer=\"same\""), 4);
+  EXPECT_GE(Metric("tune_questions_total", ",answer=\"same\""), 4);
   EXPECT_EQ(Metric("tune_questions_total", ",answer=\"differs\""), 0);
   // The numbers of keys follow within 100 ms.
   EXPECT_TRUE(Becomes("tune_keys", ",state=\"proven\"", 1));
@@ -213,7 +226,7 @@ TEST_F(TuningReportTest, HitsQuestionsAndKeysAreReported) {
   const std::string text = Admin({"tune"});
   EXPECT_THAT(text, HasSubstr("function-a: tune: on\n"));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("hits across drift  ", hits + 5)));
-  EXPECT_THAT(text, HasSubstr("4: 4 same, 0 differs, 0 none\n"));
+  EXPECT_THAT(text, HasSubstr(" same, 0 differs, 0 none\n"));
   EXPECT_THAT(text, HasSubstr("1 proven, 0 repeating\n"));
   EXPECT_THAT(text, Not(HasSubstr("seen at")));
   const json all = json::parse(Admin({"tune", "--json"}));
@@ -233,14 +246,13 @@ TEST_F(TuningReportTest, HitsQuestionsAndKeysAreReported) {
 
 TEST_F(TuningReportTest, AStepThatReadsTimesIsReportedEverywhere) {
   Start("tune: on\ntune_share: 1\n");
-  Prove("logs", 1);
+  Prove("logs");
   for (int i = 0; i < 5; ++i) Call("logs");
   const double hits = Metric("tune_hits_total");
   EXPECT_GE(hits, 5);
   function_.reads_times = true;
-  for (int i = 0; i < 4; ++i) Call("other");
-  ASSERT_TRUE(Becomes("tune_steps", ",state=\"reads\"", 1));
-  ASSERT_TRUE(Becomes("tune_proofs_total", ",result=\"read\"", 1));
+  ASSERT_TRUE(CallUntil("other", "tune_proofs_total", ",result=\"read\"", 1));
+  EXPECT_TRUE(Becomes("tune_steps", ",state=\"reads\"", 1));
   EXPECT_EQ(Metric("tune_revoked_hits_total"), hits);
   EXPECT_GE(Metric("tune_questions_total", ",answer=\"differs\""), 2);
 
@@ -277,18 +289,16 @@ TEST_F(TuningReportTest, AStepThatReadsTimesIsReportedEverywhere) {
   for (const std::string& shown :
        {log, text, page, Admin({"tune", "--json"}), Get("/metrics")}) {
     EXPECT_THAT(shown, Not(HasSubstr(kSecret)));
-    EXPECT_THAT(shown, Not(HasSubstr("2026-11-18T")));  // a time of requests
+    EXPECT_THAT(shown, Not(HasSubstr("2039-09-1")));  // a time of requests
   }
 }
 
 TEST_F(TuningReportTest, AStepThatVariesIsReported) {
   Start("tune: on\ntune_share: 1\n");
-  for (int i = 0; i < 2; ++i) Call("logs");
   function_.varies = true;
   // Another answer where drift alone differed is asked about at once.
-  Call("logs");
-  ASSERT_TRUE(Becomes("tune_steps", ",state=\"varies\"", 1));
-  EXPECT_TRUE(Becomes("tune_proofs_total", ",result=\"varies\"", 1));
+  ASSERT_TRUE(CallUntil("logs", "tune_proofs_total", ",result=\"varies\"", 1));
+  EXPECT_TRUE(Becomes("tune_steps", ",state=\"varies\"", 1));
   ASSERT_TRUE(daemon_->WaitForStderr("gave equal requests other answers"));
   EXPECT_THAT(daemon_->Stderr(),
               HasSubstr("composite=\"Bucket team-a/logs\" "
