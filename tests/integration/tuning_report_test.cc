@@ -308,6 +308,16 @@ TEST_F(TuningReportTest, AStepThatVariesIsReported) {
   EXPECT_THAT(Get("/statusz"), HasSubstr("1 step varies"));
 }
 
+TEST_F(TuningReportTest, UnderAnotherModeTuningIsIdle) {
+  Start("tune: on\nmode: shadow\n");
+  Call("logs");
+  EXPECT_THAT(Admin({"tune"}),
+              HasSubstr("function-a: tune: idle, as mode is not on\n"));
+  EXPECT_EQ(json::parse(Admin({"tune", "--json"}))["functions"][0]["state"],
+            "idle");
+  EXPECT_THAT(Get("/statusz"), Not(HasSubstr("<dt>tuning")));
+}
+
 TEST_F(TuningReportTest, WithoutTuningThereIsNothingToReport) {
   Start("");
   for (int i = 0; i < 4; ++i) Call("logs");
