@@ -8,7 +8,9 @@
 
 #include "absl/base/internal/endian.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/log_level.h"
+#include "common/utf8.h"
 #include "common/version.h"
 #include "proto/admin.pb.h"
 #include "proxy/admin/units.h"
@@ -97,6 +99,51 @@ void AddChanges(
     added->set_old_value(change.before);
     added->set_new_value(change.after);
   }
+}
+
+void AddStep(const telemetry::TuneReport::Step& step, absl::Time now,
+             v1::TuneResponse::FunctionTuning* to) {
+  v1::TuneResponse::Step* const added = to->add_steps();
+  added->set_input_kind(WellFormedUtf8(step.input_kind));
+  added->set_input_digest(step.input_digest);
+  added->set_composite_api_version(WellFormedUtf8(step.api_version));
+  added->set_composite_kind(WellFormedUtf8(step.kind));
+  added->set_seen(WellFormedUtf8(step.seen));
+  added->set_reads(step.reads);
+  if (!step.reads.empty()) {
+    *added->mutable_reads_since() = ToProto(step.read_since);
+  }
+  if (step.varies_since != absl::InfiniteFuture()) {
+    *added->mutable_varies_since() = ToProto(step.varies_since);
+  }
+  if (step.no_questions_until > now) {
+    *added->mutable_no_questions_until() = ToProto(step.no_questions_until);
+  }
+}
+
+void AddTuning(const telemetry::TuneReport& report, absl::Time now,
+               v1::TuneResponse* to) {
+  v1::TuneResponse::FunctionTuning* const added = to->add_functions();
+  added->set_function(WellFormedUtf8(report.function));
+  added->set_state(report.state);
+  added->set_hits(report.figures.hits);
+  *added->mutable_saved() = ToProto(report.saved);
+  added->set_revoked_hits(report.figures.revoked_hits);
+  for (size_t i = 0; i < telemetry::kTuneAnswers; ++i) {
+    v1::Count* const count = added->add_questions_by_answer();
+    count->set_name(telemetry::TuneAnswerName(i));
+    count->set_count(report.figures.questions[i]);
+  }
+  *added->mutable_question_time() = ToProto(report.question_time);
+  for (size_t i = 0; i < telemetry::kTuneResults; ++i) {
+    v1::Count* const count = added->add_proofs_by_result();
+    count->set_name(telemetry::TuneResultName(i));
+    count->set_count(report.figures.proofs[i]);
+  }
+  added->set_keys_repeating(report.figures.keys_repeating);
+  added->set_keys_proven(report.figures.keys_proven);
+  added->set_budget(report.figures.budget);
+  for (const auto& step : report.steps) AddStep(step, now, added);
 }
 
 }  // namespace
@@ -296,6 +343,29 @@ absl::StatusOr<v1::ShadowResponse> DaemonActions::Shadow(
   response.set_text(telemetry::ShadowText(reports));
   response.set_json(telemetry::ShadowJson(reports));
   return response;
+}
+
+absl::StatusOr<v1::TuneResponse> DaemonActions::Tune(
+    const v1::TuneRequest& request) {
+  const absl::Time now = sources_.clock->Now();
+  v1::TuneResponse response;
+  *response.mutable_since() = ToProto(started_);
+  std::vector<std::string> names;
+  bool found = request.function().empty();
+  for (const telemetry::TuneReport& report : sources_.tune()) {
+    names.push_back(report.function);
+    const bool named = request.function() == report.function;
+    found = found || named;
+    // Without a name: those that have something to report.
+    const bool shown = request.function().empty() &&
+                       (report.state != "off" || report.figures.asked() > 0 ||
+                        report.figures.hits > 0);
+    if (named || shown) AddTuning(report, now, &response);
+  }
+  if (found) return response;
+  return absl::NotFoundError(absl::StrCat(
+      "no function is called \"", PrintableStart(request.function()),
+      "\"; there are: ", absl::StrJoin(names, ", ")));
 }
 
 }  // namespace fncache::proxy

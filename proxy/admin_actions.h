@@ -20,6 +20,7 @@
 #include "proxy/reload.h"
 #include "proxy/telemetry/instruments.h"
 #include "proxy/telemetry/shadow_report.h"
+#include "proxy/telemetry/tune_report.h"
 
 namespace fncache::proxy {
 
@@ -41,6 +42,7 @@ class DaemonActions final : public admin::Actions {
     LiveSettings* live = nullptr;
     std::function<absl::StatusOr<ReloadResult>()> reload;
     std::function<std::vector<telemetry::ShadowReport>()> shadow;
+    std::function<std::vector<telemetry::TuneReport>()> tune;
   };
 
   explicit DaemonActions(Sources sources);
@@ -65,6 +67,8 @@ class DaemonActions final : public admin::Actions {
       const admin::v1::SetLogLevelRequest& request) override;
   absl::StatusOr<admin::v1::ShadowResponse> Shadow(
       const admin::v1::ShadowRequest& request) override;
+  absl::StatusOr<admin::v1::TuneResponse> Tune(
+      const admin::v1::TuneRequest& request) override;
 
  private:
   const Sources sources_;

@@ -187,6 +187,14 @@ std::vector<telemetry::ShadowReport> Daemon::Shadow() const {
   return reports;
 }
 
+std::vector<telemetry::TuneReport> Daemon::Tune() const {
+  std::vector<telemetry::TuneReport> reports;
+  for (const Impl::Function& function : impl_->functions) {
+    reports.push_back(function.handler->Tune());
+  }
+  return reports;
+}
+
 std::string Daemon::admin_socket() const {
   return impl_->admin_service == nullptr ? "" : impl_->admin_service->path();
 }
@@ -356,17 +364,8 @@ absl::Status Daemon::OpenListeners(Clock* clock, absl::Duration connect_limit) {
     auto listener = transport::Listener::Create(std::move(listen));
     if (!listener.ok()) return listener.status();
     function.listener = *std::move(listener);
-    impl_->instruments.WatchConnections(
-        id,
-        [listening = function.listener.get()] {
-          return listening->connections();
-        },
-        [to = function.upstream.get()] {
-          return static_cast<size_t>(to->connected());
-        });
-    impl_->instruments.WatchBackingOff(id, [handler = function.handler.get()] {
-      return handler->BackingOff();
-    });
+    WatchFunction(id, *function.listener, *function.upstream,
+                  function.handler.get(), &impl_->instruments);
     addresses_.push_back(function.listener->address());
   }
   return absl::OkStatus();
@@ -463,6 +462,7 @@ absl::Status Daemon::OpenAdminSocket(Clock* clock) {
   sources.live = impl_->live.get();
   sources.reload = [this] { return Reload(); };
   sources.shadow = [this] { return Shadow(); };
+  sources.tune = [this] { return Tune(); };
   impl_->admin_actions = std::make_unique<DaemonActions>(std::move(sources));
   admin::StartOptions options;
   options.path = options_.admin_socket;

@@ -39,6 +39,7 @@
 #include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/settings_list.h"
 #include "proxy/telemetry/shadow_report.h"
+#include "proxy/telemetry/tune_report.h"
 
 namespace fncache::proxy {
 
@@ -95,6 +96,9 @@ class Daemon {
 
   // The findings of functions under `mode: shadow` so far, in their order.
   std::vector<telemetry::ShadowReport> Shadow() const;
+
+  // The tuning of each function so far, in their order.
+  std::vector<telemetry::TuneReport> Tune() const;
 
   // Reads the settings again and puts them in force, or changes nothing
   // (reload.h). FailedPrecondition: they cannot be read again, or draining has

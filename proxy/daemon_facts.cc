@@ -41,6 +41,17 @@ void AddShadow(const absl::optional<telemetry::ShadowReport>& report,
 
 }  // namespace
 
+void WatchFunction(cache::FunctionId id, const transport::Listener& listener,
+                   const transport::Upstream& upstream,
+                   serving::FunctionHandler* handler,
+                   telemetry::Instruments* instruments) {
+  instruments->WatchConnections(
+      id, [&listener] { return listener.connections(); },
+      [&upstream] { return static_cast<size_t>(upstream.connected()); });
+  instruments->WatchBackingOff(id, [handler] { return handler->BackingOff(); });
+  instruments->WatchTune(id, [handler] { return handler->TuneFigures(); });
+}
+
 telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
                                  const transport::Upstream& upstream,
                                  serving::FunctionHandler& handler,
@@ -58,6 +69,7 @@ telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
       state->options.policy.finish_abandoned > absl::ZeroDuration();
   facts.backing_off = handler.BackingOff();
   AddShadow(handler.Shadow(), &facts);
+  if (state->tunes()) facts.tune = handler.Tune();
   return facts;
 }
 

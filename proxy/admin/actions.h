@@ -35,6 +35,8 @@ class StatsRequest;
 class StatsResponse;
 class StopTraceRequest;
 class StopTraceResponse;
+class TuneRequest;
+class TuneResponse;
 }  // namespace fncache::admin::v1
 
 namespace fncache::proxy::admin {
@@ -67,6 +69,8 @@ class Actions {
       const v1::SetLogLevelRequest& request) = 0;
   virtual absl::StatusOr<v1::ShadowResponse> Shadow(
       const v1::ShadowRequest& request) = 0;
+  virtual absl::StatusOr<v1::TuneResponse> Tune(
+      const v1::TuneRequest& request) = 0;
 };
 
 }  // namespace fncache::proxy::admin

@@ -24,6 +24,7 @@
 #include "proxy/admin/client.h"
 #include "proxy/admin/line.h"
 #include "proxy/admin/text.h"
+#include "proxy/admin/tune_text.h"
 #include "proxy/admin/watch.h"
 #include "proxy/settings/options.h"
 
@@ -121,6 +122,7 @@ class Invocation {
       return BadUsage("what to do is missing; accepted: start, stop");
     }
     if (line_.log->parsed()) return LogLevel();
+    if (line_.tune->parsed()) return Tune();
     return Shadow();
   }
 
@@ -342,6 +344,14 @@ class Invocation {
     if (!response.ok()) return response.status();
     return Print(flags_.json ? absl::StrCat(response->json(), "\n")
                              : ShadowText(*response));
+  }
+
+  absl::StatusOr<int> Tune() {
+    v1::TuneRequest request;
+    request.set_function(flags_.function);
+    const auto response = Call(&v1::Admin::Stub::Tune, request, kSoon);
+    if (!response.ok()) return response.status();
+    return Print(flags_.json ? TuneJson(*response) : TuneText(*response));
   }
 
   const Line& line_;

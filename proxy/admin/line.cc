@@ -196,6 +196,31 @@ Example:
 Example:
   fncache admin shadow)");
   AddJson(made.shadow, flags);
+
+  made.tune = AddCommand(
+      top, "tune", "The hits across drift, and the steps that read drift", R"(
+With tune: on an entry also answers a request that differs only in drift:
+resourceVersion, managedFields, and times in the status of resources. Before it
+does, the function is asked made-up requests with other drift (questions).
+
+Hits across drift are the gain, questions the cost: saved and spent are time of
+the function. A key is repeating until four questions got its answer; then it is
+proven. A step (an input and a kind of composites) that is listed reads drift,
+or varies:
+  times     its answers follow times: requests with other times are misses
+  versions  they follow resourceVersion or managedFields, too: all other drift
+            is a miss
+  drift     it is not known yet which of the two
+  varies    equal requests got other answers; it is asked later
+Revoked hits were answered before that was found. They repeated an answer of the
+same composite that may have been late.
+
+Examples:
+  fncache admin tune --function function-auto-ready
+  fncache admin tune --json | jq '.functions[].steps')");
+  made.tune->AddOption("--function", &flags->function, "Only of this function")
+      .TypeName("NAME");
+  AddJson(made.tune, flags);
   return made;
 }
 

@@ -45,6 +45,7 @@ struct Line {
   CommandLine* trace_stop;
   CommandLine* log;
   CommandLine* shadow;
+  CommandLine* tune;
   CommandLine::Option watch;
   CommandLine::Option generation;
 };

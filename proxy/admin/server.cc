@@ -78,6 +78,7 @@ const std::vector<Method>& Methods() {
       Unary("StopTrace", &Actions::StopTrace),
       Unary("SetLogLevel", &Actions::SetLogLevel),
       Unary("Shadow", &Actions::Shadow),
+      Unary("Tune", &Actions::Tune),
   };
   return *methods;
 }

@@ -523,6 +523,7 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
     const HitStatus status(state_->ServedFor(key_, *entry, now));
     if (state_->tunes() && info.drift != drift_) {
       state_->evidence->OnHit(key_, tuned_->kinds);
+      context_.instruments.RecordTuneSaved(saved);
       AddStatus(absl::StrCat(status.text(), "; detail=drift"));
     } else {
       AddStatus(status.text());

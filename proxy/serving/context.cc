@@ -27,6 +27,7 @@ ServingContext::ServingContext(
       instruments(instruments),
       flights(FlightOptions(options.policy), instruments),
       log(options.name),
+      tuning_log(options.name),
       traces(traces),
       misses(misses),
       access_log(access_log),

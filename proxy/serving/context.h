@@ -18,6 +18,7 @@
 #include "proxy/serving/function_state.h"
 #include "proxy/serving/refresh_backoff.h"
 #include "proxy/serving/tuning.h"
+#include "proxy/serving/tuning_log.h"
 #include "proxy/serving/worker_shared.h"
 #include "proxy/settings/options.h"
 #include "proxy/telemetry/access_log.h"
@@ -49,6 +50,7 @@ struct ServingContext {
   FlightTable flights;
   RefreshBackoff refreshes;
   FailureLog log;
+  TuningLog tuning_log;
   // The writer, which exists while calls are traced. Null: tracing is off for
   // good.
   TraceShared* const traces;

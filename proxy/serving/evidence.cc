@@ -10,9 +10,19 @@ namespace {
 // Memory of a key beside sizeof(Known) and its values: the links of the list,
 // the slot in the map at its lowest load, and malloc's own for both blocks.
 constexpr size_t kBytesBesideKnown = 16 + 57 + 2 * 16;
-// Memory of a step, with its text and slot.
-constexpr size_t kBytesOfStep = 512;
-constexpr size_t kMostSeen = 256;  // characters of that text
+// Memory of a step, with its names and slot.
+constexpr size_t kBytesOfStep = 1024;
+// Characters of the composite's name, and of each other name.
+constexpr size_t kMostSeen = 256;
+constexpr size_t kMostName = 64;
+
+StepNames Cut(const StepNames& names) {
+  return {names.input_kind.substr(0, kMostName),
+          names.input_digest.substr(0, kMostName),
+          names.api_version.substr(0, kMostName),
+          names.kind.substr(0, kMostName),
+          names.composite.substr(0, kMostSeen)};
+}
 
 // The kinds' names as one number. Their order is part of it.
 uint64_t ShapeOf(const DriftKinds& kinds) {
@@ -265,7 +275,6 @@ bool Evidence::MayAsk(const Known& known, double tune_share, absl::Time now) {
 }
 
 absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
-                                                  absl::string_view seen,
                                                   double tune_share,
                                                   absl::Time now) {
   MutexLock lock(&mutex_);
@@ -275,12 +284,8 @@ absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
   const Step& step = *known->step;
   running_[key].function = step.function;
   ++functions_[step.function].proofs;
-  return Running{Proof(step.figures.reads),
-                 step.function,
-                 step.figures.step,
-                 key,
-                 std::string(seen.substr(0, kMostSeen)),
-                 now};
+  return Running{Proof(step.figures.reads), step.function, step.figures.step,
+                 key, now};
 }
 
 bool Evidence::Take(Running* running, absl::Time now) {
@@ -302,13 +307,13 @@ bool Evidence::Take(Running* running, absl::Time now) {
   return true;
 }
 
-void Evidence::Report(Running* running, Answered answer, absl::Time now) {
+Finding Evidence::Report(Running* running, Answered answer, absl::Time now) {
   MutexLock lock(&mutex_);
   ++functions_[running->function]
         .figures.questions[static_cast<size_t>(answer)];
   running->proof.Take(answer);
-  LearnReads(*running, now);
-  if (!running->proof.ended()) return;
+  Finding finding = LearnReads(*running, now);
+  if (!running->proof.ended()) return finding;
   const auto found = steps_.find(running->step);
   if (found != steps_.end() && running_[running->key].step) {
     Step& step = *found->second;
@@ -323,8 +328,10 @@ void Evidence::Report(Running* running, Answered answer, absl::Time now) {
         step.varies_pause =
             NextPause(step.varies_pause, kVariesPause, kLongestVariesPause);
         figures.no_questions_until = now + step.varies_pause;
+        finding.varies = figures.varies_since == absl::InfiniteFuture();
         figures.varies_since = std::min(figures.varies_since, now);
-        if (figures.seen.empty()) figures.seen = running->seen;
+        if (finding.varies && figures.reads == Reads::kNothing)
+          figures.seen = Cut(running->seen);
         break;
       case ProofResult::kFailed:
         step.error_pause =
@@ -334,6 +341,7 @@ void Evidence::Report(Running* running, Answered answer, absl::Time now) {
     }
   }
   End(*running);
+  return finding;
 }
 
 void Evidence::Abort(Running* running) {
@@ -343,20 +351,24 @@ void Evidence::Abort(Running* running) {
   End(*running);
 }
 
-void Evidence::LearnReads(const Running& running, absl::Time now) {
+Finding Evidence::LearnReads(const Running& running, absl::Time now) {
+  Finding finding;
   const auto it = steps_.find(running.step);
-  if (it == steps_.end() || !running_[running.key].step) return;
+  if (it == steps_.end() || !running_[running.key].step) return finding;
   Step& step = *it->second;
   const Reads reads = running.proof.reads();
-  if (reads <= step.figures.reads) return;
+  if (reads <= step.figures.reads) return finding;
   if (step.figures.reads == Reads::kNothing) {
     step.figures.read_since = now;
-    step.figures.seen = running.seen;
+    step.figures.seen = Cut(running.seen);
   }
   step.figures.reads = reads;
-  uint64_t& revoked = functions_[step.function].figures.revoked_hits;
-  revoked += std::exchange(step.hits_of_times, 0);
-  if (reads == Reads::kAll) revoked += std::exchange(step.hits_of_versions, 0);
+  finding.reads = true;
+  finding.revoked_hits = std::exchange(step.hits_of_times, 0);
+  if (reads == Reads::kAll)
+    finding.revoked_hits += std::exchange(step.hits_of_versions, 0);
+  functions_[step.function].figures.revoked_hits += finding.revoked_hits;
+  return finding;
 }
 
 void Evidence::End(const Running& running) {
@@ -414,6 +426,12 @@ absl::flat_hash_map<FunctionId, Evidence::FunctionFigures> Evidence::Figures(
       ++figures.steps_vary;
   }
   return all;
+}
+
+Evidence::FunctionFigures Evidence::CountsOf(FunctionId function) {
+  MutexLock lock(&mutex_);
+  const auto found = functions_.find(function);
+  return found == functions_.end() ? FunctionFigures() : found->second.figures;
 }
 
 std::vector<Evidence::StepFigures> Evidence::StepsOf(FunctionId function) {

@@ -100,6 +100,22 @@ struct RunNote {
   bool questions_due = false;
 };
 
+// A step as people see it. It has names, and no values.
+struct StepNames {
+  std::string input_kind;    // empty: it has no input
+  std::string input_digest;  // the first digits
+  std::string api_version;   // of the composite
+  std::string kind;          // of the composite
+  std::string composite;     // one of them: "Bucket team-a/logs"
+};
+
+// The news of an answer to a question.
+struct Finding {
+  bool reads = false;  // the step reads drift, or more than was known
+  bool varies = false;
+  uint64_t revoked_hits = 0;  // they were across drift that the step reads
+};
+
 class Evidence {
  public:
   // Limit of memory. Beyond it, the least recently used keys are dropped.
@@ -162,19 +178,20 @@ class Evidence {
     FunctionId function;
     Key step;
     Key key;
-    // Shown with the step if it reads or varies: names input and composite.
-    std::string seen;
     absl::Time began;
+    // Shown with the step if it reads or varies. Set before an answer that
+    // differs is reported.
+    StepNames seen = {};
   };
   // Begins a proof for the answer that the key's evidence describes. Null if
   // the key, its step or its function may not be asked now.
-  absl::optional<Running> Begin(const Key& key, absl::string_view seen,
-                                double tune_share, absl::Time now);
+  absl::optional<Running> Begin(const Key& key, double tune_share,
+                                absl::Time now);
   // Takes the next question from the budget. False if the proof has ended: also
   // for lack of budget, or as its evidence is gone or its step is silent now.
   bool Take(Running* running, absl::Time now);
   // Reports the answer to the question that was taken.
-  void Report(Running* running, Answered answer, absl::Time now);
+  Finding Report(Running* running, Answered answer, absl::Time now);
   // Ends the proof without an answer, if it has not ended.
   void Abort(Running* running);
 
@@ -197,6 +214,8 @@ class Evidence {
   // The functions that had a run. Visits all keys: some milliseconds at the
   // limit.
   absl::flat_hash_map<FunctionId, FunctionFigures> Figures(absl::Time now);
+  // Those of one function without keys and steps.
+  FunctionFigures CountsOf(FunctionId function);
 
   struct StepFigures {
     Key step;
@@ -204,7 +223,7 @@ class Evidence {
     absl::Time read_since = absl::InfiniteFuture();
     absl::Time varies_since = absl::InfiniteFuture();  // infinite: does not
     absl::Time no_questions_until = absl::InfinitePast();
-    std::string seen;  // where it was first seen to read or vary
+    StepNames seen;  // where it was first seen to read or vary
   };
   // The steps that read or vary.
   std::vector<StepFigures> StepsOf(FunctionId function);
@@ -277,7 +296,7 @@ class Evidence {
   bool MayAsk(const Known& known, double tune_share, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records what a running proof says of its step, and its end.
-  void LearnReads(const Running& running, absl::Time now)
+  Finding LearnReads(const Running& running, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void End(const Running& running) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

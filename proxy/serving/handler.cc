@@ -34,6 +34,43 @@ absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   return state->shadow->Report();
 }
 
+telemetry::TuneFigures FunctionHandler::TuneFigures() const {
+  telemetry::TuneFigures figures;
+  if (context_.tuning == nullptr) return figures;
+  const Evidence::FunctionFigures now =
+      context_.tuning->FiguresOf(context_.id, context_.clock.Now());
+  figures.hits = now.hits;
+  figures.revoked_hits = now.revoked_hits;
+  figures.questions = now.questions;
+  figures.proofs = now.proofs;
+  figures.keys_repeating = now.keys_repeating;
+  figures.keys_proven = now.keys_proven;
+  figures.steps_read = now.steps_read;
+  figures.steps_vary = now.steps_vary;
+  figures.budget = now.budget;
+  return figures;
+}
+
+telemetry::TuneReport FunctionHandler::Tune() const {
+  telemetry::TuneReport report;
+  report.function = context_.name;
+  const FunctionStatePtr state = context_.states.Newest();
+  report.state = state->tunes() ? "on" : state->options.tune ? "idle" : "off";
+  report.figures = TuneFigures();
+  const telemetry::FunctionCounts counts = context_.instruments.Read();
+  report.saved = counts.tune_saved;
+  report.question_time = counts.tune_question_time;
+  if (context_.tuning == nullptr) return report;
+  for (const Evidence::StepFigures& step :
+       context_.tuning->evidence.StepsOf(context_.id)) {
+    report.steps.push_back(
+        {step.seen.input_kind, step.seen.input_digest, step.seen.api_version,
+         step.seen.kind, ReadsName(step.reads), step.read_since,
+         step.varies_since, step.no_questions_until, step.seen.composite});
+  }
+  return report;
+}
+
 void FunctionHandler::Replace(const settings::FunctionOptions& options) {
   context_.states.Replace(options);
   // From now on no call stores secrets, and stored ones are not served.

@@ -18,6 +18,7 @@
 #include "proxy/serving/mask_use.h"
 #include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/shadow_report.h"
+#include "proxy/telemetry/tune_report.h"
 #include "proxy/transport/incoming_call.h"
 
 namespace fncache::proxy::serving {
@@ -82,6 +83,11 @@ class FunctionHandler final : public transport::CallHandler {
   // The findings of `mode: shadow` so far; absent in another mode. It takes
   // some microseconds, and is for people and scrapes.
   absl::optional<telemetry::ShadowReport> Shadow() const;
+
+  // The tuning so far. The numbers of keys and steps are at most 100 ms old.
+  // The figures alone cost less.
+  telemetry::TuneReport Tune() const;
+  telemetry::TuneFigures TuneFigures() const;
 
  private:
   ServingContext context_;

@@ -46,8 +46,8 @@ void PrepareToLearn(ServingContext* context, const FunctionStatePtr& state,
   tuned->learns = call.plain().size() <= Questions::kMostBytes &&
                   (found || state->evidence->Knows(key));
   if (!tuned->learns) return;
-  tuned->step = StepOf(context->name, state->options.generation,
-                       call.plain().bytes(), &tuned->seen);
+  tuned->step =
+      StepOf(context->name, state->options.generation, call.plain().bytes());
   tuned->questions = Questions::Open(context, state, key, *tuned, call);
 }
 
@@ -78,7 +78,6 @@ Questions::Questions(ServingContext* context, FunctionStatePtr state,
       state_(std::move(state)),
       key_(key),
       step_(tuned.step),
-      seen_(tuned.seen),
       worker_(call.worker()),
       method_(call.method()),
       fields_(FieldsOf(call)),
@@ -89,7 +88,7 @@ Questions::Questions(ServingContext* context, FunctionStatePtr state,
 void Questions::Start(const TunedEntry& answer) {
   answer_ = answer;
   if (!MayAsk()) return;
-  running_ = state_->evidence->Begin(key_, seen_, state_->options.tune_share,
+  running_ = state_->evidence->Begin(key_, state_->options.tune_share,
                                      context_.clock.Now());
   if (!running_.has_value()) return;
   self_ = shared_from_this();
@@ -152,7 +151,7 @@ void Questions::OnWorked() {
       });
 }
 
-Answered Questions::Compare(transport::UnaryCall& call) const {
+Answered Questions::Compare(transport::UnaryCall& call) {
   const transport::Message& message = call.response();
   if (!call.status().ok() || !message.valid() || message.compressed() ||
       !call.doubt().empty()) {
@@ -163,13 +162,31 @@ Answered Questions::Compare(transport::UnaryCall& call) const {
   const absl::optional<TunedEntry> answer =
       context_.tuning->AnswerOf(view->body, view->facts.ttl);
   if (!answer.has_value()) return Answered::kNone;
-  return answer->SameAnswer(answer_) ? Answered::kSame : Answered::kDiffers;
+  if (answer->SameAnswer(answer_)) return Answered::kSame;
+  NoteDifference(*view, *answer);
+  return Answered::kDiffers;
+}
+
+void Questions::NoteDifference(const cache::ResponseView& view,
+                               const TunedEntry& answer) {
+  running_->seen = NamesOf(request_.bytes());
+  // A later call may have replaced the entry. Then earlier paths stay.
+  const cache::store::EntryRef entry =
+      state_->store.GetMemory(key_, context_.clock.Now()).entry;
+  if (!entry) return;
+  const auto kept =
+      context_.tuning->AnswerOf({entry->body()}, entry->info().ttl);
+  if (!kept.has_value() || !kept->SameAnswer(answer_)) return;
+  paths_ = kept->answer == answer.answer
+               ? "meta.ttl"
+               : PathsDiffering({entry->body()}, view.body);
 }
 
 void Questions::OnAnswer(transport::UnaryCall& call) {
   if (call.began()) {
     context_.instruments.RecordUpstream(call.status().error_code(),
                                         call.latency());
+    context_.instruments.RecordQuestion(call.latency());
   }
   const Answered answered = Compare(call);
   const absl::Time now = context_.clock.Now();
@@ -177,10 +194,14 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
     state_->evidence->OnFailure(context_.id, now);
   }
   // Under other settings, or after a purge, an answer proves nothing.
-  if (!Holds())
+  if (!Holds()) {
     state_->evidence->Abort(&*running_);
-  else
-    state_->evidence->Report(&*running_, answered, now);
+  } else {
+    const Finding found = state_->evidence->Report(&*running_, answered, now);
+    finding_.reads |= found.reads;
+    finding_.varies |= found.varies;
+    finding_.revoked_hits += found.revoked_hits;
+  }
   context_.flights.ReturnSlot();
   has_slot_ = false;
   call_ = nullptr;
@@ -192,6 +213,8 @@ void Questions::End() {
   if (has_slot_) context_.flights.ReturnSlot();
   has_slot_ = false;
   state_->evidence->Abort(&*running_);
+  context_.tuning_log.Found(finding_, running_->proof.reads(), running_->seen,
+                            paths_, context_.clock.Now());
   self_ = nullptr;
 }
 

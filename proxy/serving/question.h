@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/key.h"
+#include "cache/response.h"
 #include "http2/fields.h"
 #include "proxy/limits/budget.h"
 #include "proxy/serving/context.h"
@@ -64,7 +65,10 @@ class Questions final : private transport::Job,
   void Work() override;
   void OnWorked() override;
   void OnAnswer(transport::UnaryCall& call);
-  Answered Compare(transport::UnaryCall& call) const;
+  Answered Compare(transport::UnaryCall& call);
+  // An answer differs: notes where, for the log, and names the step.
+  void NoteDifference(const cache::ResponseView& view,
+                      const TunedEntry& answer);
   // The proof is over, and perhaps not decided.
   void End();
 
@@ -72,7 +76,6 @@ class Questions final : private transport::Job,
   const FunctionStatePtr state_;
   const cache::key::Key key_;
   const cache::key::Key step_;
-  const std::string seen_;
   transport::Worker* const worker_;
   const Method method_;
   http2::Fields fields_;
@@ -82,6 +85,8 @@ class Questions final : private transport::Job,
 
   TunedEntry answer_;
   absl::optional<Evidence::Running> running_;
+  Finding finding_;    // of this proof so far
+  std::string paths_;  // at which its last answer that differed does, if known
   absl::optional<std::string> altered_;  // the next question
   bool has_slot_ = false;
   std::shared_ptr<Questions> self_;  // from Start to End

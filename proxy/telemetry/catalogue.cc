@@ -101,6 +101,48 @@ const std::vector<Family>& Catalogue() {
        "Function time saved: the filling call's latency, per hit and per "
        "collapsed answer."},
 
+      // With `tune: on`.
+      {"fncache_tune_hits_total",
+       Type::kCounter,
+       {"function_name"},
+       "Hits across drift: the entry's request differs from the call's in "
+       "drift."},
+      {"fncache_tune_saved_seconds_total",
+       Type::kCounter,
+       {"function_name"},
+       "Function time that these hits saved: the filling call's latency, per "
+       "hit."},
+      {"fncache_tune_revoked_hits_total",
+       Type::kCounter,
+       {"function_name"},
+       "Those of these hits whose step was found later to read drift in which "
+       "they differed."},
+      {"fncache_tune_questions_total",
+       Type::kCounter,
+       {"function_name", "answer"},
+       "Questions to the function about drift, by answer: same (the entry's), "
+       "differs, none (an error or a time-out)."},
+      {"fncache_tune_question_seconds_total",
+       Type::kCounter,
+       {"function_name"},
+       "Time that the function took for questions."},
+      {"fncache_tune_proofs_total",
+       Type::kCounter,
+       {"function_name", "result"},
+       "Proofs that have ended, by result: proven, read (the step reads "
+       "drift), varies (equal requests got other answers), failed (no answer, "
+       "or stopped)."},
+      {"fncache_tune_keys",
+       Type::kGauge,
+       {"function_name", "state"},
+       "Keys whose answer was the same for three drifts or more, by state: "
+       "repeating (not proven), proven."},
+      {"fncache_tune_steps",
+       Type::kGauge,
+       {"function_name", "state"},
+       "Steps about which fewer questions are asked, or none, by state: reads "
+       "(drift), varies."},
+
       // Under `mode: shadow`.
       {"fncache_shadow_lookups_total",
        Type::kCounter,

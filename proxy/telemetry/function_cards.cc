@@ -273,6 +273,28 @@ void AppendShadowRow(const FunctionCounts& total, std::string* out) {
       out);
 }
 
+// What `tune: on` brought, and what it cost.
+std::string TuneText(const TuneReport& tune) {
+  const TuneFigures& figures = tune.figures;
+  Items hits;
+  hits.Always(Counted(static_cast<int64_t>(figures.hits), "hit across drift",
+                      "hits across drift"));
+  hits.Always(absl::StrCat(Saved(tune.saved), " saved"));
+  hits.If(figures.revoked_hits,
+          Bad(absl::StrCat(Number(figures.revoked_hits), " revoked")));
+  Items cost;
+  cost.Always(absl::StrCat(
+      "keys: ", Number(figures.keys_proven), " proven, ",
+      Number(figures.keys_repeating), " repeating; ",
+      Counted(static_cast<int64_t>(figures.asked()), "question", "questions"),
+      ", ", Saved(tune.question_time)));
+  cost.If(figures.steps_read, Counted(static_cast<int64_t>(figures.steps_read),
+                                      "step reads drift", "steps read drift"));
+  cost.If(figures.steps_vary, Counted(static_cast<int64_t>(figures.steps_vary),
+                                      "step varies", "steps vary"));
+  return absl::StrCat(hits.Text(), "<small>", cost.Text(), "</small>");
+}
+
 std::string MasksText(const std::vector<MaskUse>& masks) {
   std::vector<std::string> texts;
   for (const MaskUse& use : masks) {
@@ -318,6 +340,7 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
   AppendAbandonedRow(function, total, recent, out);
   if (function.facts.has_value()) {
     const FunctionFacts& facts = *function.facts;
+    if (facts.tune.has_value()) Row("tuning", TuneText(*facts.tune), out);
     if (!facts.masks.empty()) Row("masks", MasksText(facts.masks), out);
     Row("bans", facts.bans.empty() ? "none" : BansText(facts.bans), out);
     for (const FunctionFacts::Row& more : facts.more) {

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "proxy/telemetry/tune_report.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -44,6 +46,7 @@ struct FunctionFacts {
   bool finishes_abandoned = false;
   // Keys that are not refreshed for now, because their refresh failed.
   size_t backing_off = 0;
+  absl::optional<TuneReport> tune;  // with `tune: on`
   // More rows about the function, in order, for example the verdict of a
   // rehearsal. Each has a few words and a text; neither is escaped.
   struct Row {

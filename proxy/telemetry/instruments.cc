@@ -178,6 +178,10 @@ struct FunctionInstruments::Rows {
     visit("fncache_streams_forwarded_total", &F::streams_, nullptr);
     visit("fncache_function_seconds_saved_total", &F::saved_seconds_, &C::saved,
           {{}, 1e-9});
+    visit("fncache_tune_saved_seconds_total", &F::tune_saved_seconds_,
+          &C::tune_saved, {{}, 1e-9});
+    visit("fncache_tune_question_seconds_total", &F::tune_question_seconds_,
+          &C::tune_question_time, {{}, 1e-9});
     visit("fncache_shadow_lookups_total", &F::shadow_lookups_,
           &C::shadow_lookups);
     visit("fncache_shadow_hits_total", &F::shadow_hits_, &C::shadow_hits,
@@ -600,6 +604,39 @@ void Instruments::WatchBackingOff(cache::FunctionId id,
                               [keys] { return static_cast<double>(keys()); });
   MutexLock lock(&of.mutex_);
   of.backing_off_ = std::move(keys);
+}
+
+void Instruments::WatchTune(cache::FunctionId id,
+                            std::function<TuneFigures()> figures) {
+  const std::string& name = function(id).name();
+  const auto watch = [&](absl::string_view metric, Registry::Values labels,
+                         std::function<uint64_t(const TuneFigures&)> read) {
+    labels.insert(labels.begin(), name);
+    impl_->registry.AddCallback(Metric(metric), labels,
+                                [figures, read = std::move(read)] {
+                                  return static_cast<double>(read(figures()));
+                                });
+  };
+  using Now = const TuneFigures&;
+  watch("fncache_tune_hits_total", {}, [](Now now) { return now.hits; });
+  watch("fncache_tune_revoked_hits_total", {},
+        [](Now now) { return now.revoked_hits; });
+  for (size_t i = 0; i < kTuneAnswers; ++i) {
+    watch("fncache_tune_questions_total", {TuneAnswerName(i)},
+          [i](Now now) { return now.questions[i]; });
+  }
+  for (size_t i = 0; i < kTuneResults; ++i) {
+    watch("fncache_tune_proofs_total", {TuneResultName(i)},
+          [i](Now now) { return now.proofs[i]; });
+  }
+  watch("fncache_tune_keys", {"repeating"},
+        [](Now now) { return now.keys_repeating; });
+  watch("fncache_tune_keys", {"proven"},
+        [](Now now) { return now.keys_proven; });
+  watch("fncache_tune_steps", {"reads"},
+        [](Now now) { return now.steps_read; });
+  watch("fncache_tune_steps", {"varies"},
+        [](Now now) { return now.steps_vary; });
 }
 
 void Instruments::WatchInflight(std::function<InflightFigures()> figures) {

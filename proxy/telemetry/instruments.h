@@ -46,6 +46,7 @@
 #include "metrics/registry.h"
 #include "proxy/telemetry/labels.h"
 #include "proxy/telemetry/reload_figures.h"
+#include "proxy/telemetry/tune_report.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -93,6 +94,8 @@ struct FunctionCounts {
   uint64_t fills_dropped = 0;
   uint64_t cache_errors = 0;
   absl::Duration saved;
+  absl::Duration tune_saved;          // those of hits across drift
+  absl::Duration tune_question_time;  // that questions took
   // Refreshes after stale hits, those among them that brought no new entry, and
   // those that were refused because no slot was free.
   uint64_t refreshes = 0;
@@ -171,9 +174,15 @@ class FunctionInstruments {
     RecordSaved(saved);
   }
   // A joined caller is answered from its flight: there was no look-up to time.
-  void RecordSaved(absl::Duration saved) const {
-    const int64_t ns = absl::ToInt64Nanoseconds(saved);
-    saved_seconds_.Add(ns < 0 ? 0 : ns);
+  void RecordSaved(absl::Duration saved) const { Add(saved, saved_seconds_); }
+
+  // With tuning: an entry answered across drift, and so saved this time. A
+  // question took this time.
+  void RecordTuneSaved(absl::Duration saved) const {
+    Add(saved, tune_saved_seconds_);
+  }
+  void RecordQuestion(absl::Duration took) const {
+    Add(took, tune_question_seconds_);
   }
 
   // A RunFunction call to the function, of either version, ended with this
@@ -286,6 +295,11 @@ class FunctionInstruments {
   struct Rows;
   FunctionInstruments(const std::string& name, metrics::Registry* registry);
 
+  static void Add(absl::Duration time, const metrics::Counter& nanoseconds) {
+    const int64_t ns = absl::ToInt64Nanoseconds(time);
+    nanoseconds.Add(ns < 0 ? 0 : ns);
+  }
+
   std::string name_;
   metrics::UpDown in_flight_[kMethods];
   metrics::Counter calls_[kMethods][kOutcomes];
@@ -299,7 +313,10 @@ class FunctionInstruments {
   metrics::Counter upstream_calls_[kStatusCodes];
   metrics::Counter upstream_failures_;
   metrics::Histogram upstream_latency_;
-  metrics::Counter saved_seconds_;  // in nanoseconds
+  // In nanoseconds.
+  metrics::Counter saved_seconds_;
+  metrics::Counter tune_saved_seconds_;
+  metrics::Counter tune_question_seconds_;
 
   metrics::Counter shadow_lookups_;
   metrics::Counter shadow_hits_[kShadowBys];
@@ -420,6 +437,8 @@ class Instruments {
                         std::function<size_t()> upstream);
   // The number of the function's keys that are backing off.
   void WatchBackingOff(cache::FunctionId id, std::function<size_t()> keys);
+  // The tuning of the function. Each scrape asks for each figure.
+  void WatchTune(cache::FunctionId id, std::function<TuneFigures()> figures);
   // The bytes that calls in progress use, by stage.
   struct InflightFigures {
     uint64_t reading = 0;

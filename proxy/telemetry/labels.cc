@@ -52,6 +52,18 @@ const char* ShadowByName(ShadowBy by) {
   return NameOf(by, kNames);
 }
 
+const char* TuneAnswerName(size_t index) {
+  static constexpr const char* kNames[kTuneAnswers] = {"same", "differs",
+                                                       "none"};
+  return kNames[index];
+}
+
+const char* TuneResultName(size_t index) {
+  static constexpr const char* kNames[kTuneResults] = {"proven", "read",
+                                                       "varies", "failed"};
+  return kNames[index];
+}
+
 size_t StatusCodeIndex(int code) {
   return code >= 0 && code < static_cast<int>(kStatusCodes) ? code : kUnknown;
 }

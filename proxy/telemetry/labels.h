@@ -41,6 +41,13 @@ enum class ShadowBy {
 inline constexpr size_t kShadowBys = 3;
 const char* ShadowByName(ShadowBy by);  // "mask", "exact", "unknown"
 
+// With tuning: the answer to a question, by serving::Answered; what a proof
+// ended with, by serving::ProofResult.
+inline constexpr size_t kTuneAnswers = 3;
+const char* TuneAnswerName(size_t index);  // "same", "differs", "none"
+inline constexpr size_t kTuneResults = 4;
+const char* TuneResultName(size_t index);  // "proven", "read", ...
+
 // gRPC's status codes are 0 to 16. Any other number counts as UNKNOWN.
 inline constexpr size_t kStatusCodes = 17;
 // The index of a code among them.

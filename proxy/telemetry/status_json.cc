@@ -164,6 +164,29 @@ Json More(const FunctionFacts& facts) {
   return list;
 }
 
+// With `tune: on`.
+Json Tuning(const TuneReport& tune) {
+  const TuneFigures& figures = tune.figures;
+  Json questions = Json::Object();
+  for (size_t i = 0; i < kTuneAnswers; ++i) {
+    questions.Set(TuneAnswerName(i), figures.questions[i]);
+  }
+  Json proofs = Json::Object();
+  for (size_t i = 0; i < kTuneResults; ++i) {
+    proofs.Set(TuneResultName(i), figures.proofs[i]);
+  }
+  return {{"hits_across_drift", figures.hits},
+          {"seconds_saved", Seconds(tune.saved)},
+          {"revoked_hits", figures.revoked_hits},
+          {"questions_by_answer", questions},
+          {"question_seconds", Seconds(tune.question_time)},
+          {"proofs_by_result", proofs},
+          {"keys_proven", figures.keys_proven},
+          {"keys_repeating", figures.keys_repeating},
+          {"steps_reading", figures.steps_read},
+          {"steps_varying", figures.steps_vary}};
+}
+
 Json Functions(const Status& status) {
   Json list = Json::Array();
   for (size_t id = 0; id < status.functions.size(); ++id) {
@@ -198,6 +221,7 @@ Json Functions(const Status& status) {
          there ? Json(facts.callers_connections) : Json()},
         {"upstream_connections",
          there ? Json(facts.upstream_connections) : Json()},
+        {"tuning", facts.tune.has_value() ? Tuning(*facts.tune) : Json()},
         {"masks", Masks(facts)},
         {"bans", Bans(facts)},
         {"more", More(facts)},

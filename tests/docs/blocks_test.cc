@@ -357,7 +357,8 @@ const std::string& KnownFlags() {
           {"admin", "explain"},
           {"admin", "trace", "start"},
           {"admin", "log"},
-          {"admin", "shadow"}}) {
+          {"admin", "shadow"},
+          {"admin", "tune"}}) {
       std::vector<std::string> words = command;
       words.push_back("--help");
       Process help(words);

@@ -554,6 +554,7 @@ TEST_F(AdminTest, WrongUsageIsToldBeforeADaemonIsAskedFor) {
       {{"log", "loud"}, "accepted: debug, info, warn, error"},
       {{"log", "debug", "--for=-1s"}, "such as 10m"},
       {{"shadow", "extra"}, "unexpected argument extra"},
+      {{"tune", "extra"}, "unexpected argument extra"},
   };
   for (const auto& [arguments, why] : kCases) {
     const Ended ended = Admin(arguments);
@@ -570,7 +571,7 @@ TEST_F(AdminTest, AClosedStandardOutputIsAFailure) {
   const auto daemon = StartDaemonOnSocket();
   for (const std::string arguments :
        {"stats", "stats --json", "stats --watch", "explain", "config",
-        "purge --all", "trace stop", "log info", "shadow",
+        "purge --all", "trace stop", "log info", "shadow", "tune",
         "lookup --key 0123456789abcdef0123456789abcdef"}) {
     Process closed(
         {"-c",
@@ -590,6 +591,7 @@ TEST_F(AdminTest, WithoutADaemonCommandsSaySoAndFail) {
        {Texts{"stats"}, Texts{"stats", "--watch"}, Texts{"explain"},
         Texts{"config"}, Texts{"reload"}, Texts{"purge", "--all"},
         Texts{"trace", "stop"}, Texts{"log", "debug"}, Texts{"shadow"},
+        Texts{"tune", "--json"},
         Texts{"lookup", "--key", std::string(32, 'a')}}) {
     const Ended ended = Admin(arguments);
     EXPECT_EQ(ended.code, 1);

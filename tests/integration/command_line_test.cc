@@ -548,7 +548,8 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
         Arguments{"admin", "trace", "start", "--help"},
         Arguments{"admin", "trace", "stop", "--help"},
         Arguments{"admin", "log", "--help"},
-        Arguments{"admin", "shadow", "--help"}}) {
+        Arguments{"admin", "shadow", "--help"},
+        Arguments{"admin", "tune", "--help"}}) {
     const Ended ended = Fncache(arguments);
     EXPECT_EQ(ended.code, 0);
     EXPECT_EQ(ended.err, "");

@@ -224,6 +224,24 @@ TEST_F(CommandTest, ExplainConfigAndShadowPrintWhatTheyWereTold) {
                           "Explain: last: 20", "Config", "Shadow", "Shadow"));
 }
 
+TEST_F(CommandTest, TunePrintsTextOrJson) {
+  auto* const function = actions_.tune.add_functions();
+  function->set_function("f");
+  function->set_state("on");
+  function->set_hits(12);
+  EXPECT_EQ(Admin({"tune"}), 0);
+  EXPECT_THAT(out_, HasSubstr("hits across drift  12\n"));
+  EXPECT_EQ(Admin({"tune", "--function", "f", "--json"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\"hits_across_drift\": 12"));
+  EXPECT_THAT(actions_.asked(), ElementsAre("Tune", "Tune: function: \"f\""));
+  EXPECT_EQ(Admin({"tune", "--function", ""}), 2);
+  EXPECT_EQ(Admin({"tune", "extra"}), 2);
+  actions_.SetStatus(absl::NotFoundError("no function is called \"g\""));
+  EXPECT_EQ(Admin({"tune", "--function", "g"}), 1);
+  EXPECT_EQ(err_, absl::StrCat("fncache admin tune: ", server_->path(),
+                               ": no function is called \"g\"\n"));
+}
+
 TEST_F(CommandTest, StatsPrintOnce) {
   actions_.stats = StatsOfAMinute();
   EXPECT_EQ(Admin({"stats"}), 0);

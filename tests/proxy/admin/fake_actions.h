@@ -38,6 +38,7 @@ class FakeActions final : public Actions {
   v1::StopTraceResponse stop_trace;
   v1::SetLogLevelResponse log_level;
   v1::ShadowResponse shadow;
+  v1::TuneResponse tune;
 
   // "Purge: " and the request's fields, one for each call.
   std::vector<std::string> asked() const {
@@ -84,6 +85,10 @@ class FakeActions final : public Actions {
   absl::StatusOr<v1::ShadowResponse> Shadow(
       const v1::ShadowRequest& request) override {
     return Answer("Shadow", request, shadow);
+  }
+  absl::StatusOr<v1::TuneResponse> Tune(
+      const v1::TuneRequest& request) override {
+    return Answer("Tune", request, tune);
   }
 
  private:

@@ -100,6 +100,7 @@ TEST_F(ServerTest, EveryMethodReachesItsAction) {
   actions_.stop_trace.set_records(9);
   actions_.log_level.set_old_level("info");
   actions_.shadow.set_text("a: wrong\n");
+  actions_.tune.add_functions();
   ASSERT_TRUE(Start().ok());
   const auto client = Connect();
   const auto call = [&client](auto method, auto request, auto* response) {
@@ -139,10 +140,13 @@ TEST_F(ServerTest, EveryMethodReachesItsAction) {
   v1::ShadowResponse shadow;
   call(&v1::Admin::Stub::Shadow, v1::ShadowRequest(), &shadow);
   EXPECT_EQ(shadow.text(), "a: wrong\n");
+  v1::TuneResponse tune;
+  call(&v1::Admin::Stub::Tune, v1::TuneRequest(), &tune);
+  EXPECT_EQ(tune.functions_size(), 1);
   EXPECT_THAT(actions_.asked(),
               ElementsAre("Stats", "Purge: all { }", "LookUp", "Explain",
                           "Config", "Reload", "StartTrace", "StopTrace",
-                          "SetLogLevel", "Shadow"));
+                          "SetLogLevel", "Shadow", "Tune"));
 }
 
 TEST_F(ServerTest, AnActionsErrorIsTheCalls) {

@@ -92,7 +92,9 @@ class EvidenceTest : public ::testing::Test {
   }
 
   absl::optional<Evidence::Running> Begin(const Key& key) {
-    return evidence_.Begin(key, "composite a", 0.1, now_);
+    auto running = evidence_.Begin(key, 0.1, now_);
+    if (running.has_value()) running->seen.composite = "composite a";
+    return running;
   }
   // Takes a question for each of these answers (s: same, d: differs, n: none).
   void Answer(Evidence::Running* running, const std::string& answers) {
@@ -406,6 +408,49 @@ TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
   EXPECT_EQ(VerdictOf(call.key, {3, 3, 0}), DriftVerdict::kHit);
 }
 
+// The log has each finding, and its number of revoked hits.
+TEST_F(EvidenceTest, AFindingIsReportedOnce) {
+  for (const Key& key : {kKey, kOtherKey}) Repeat(key);
+  Prove(kKey);
+  EXPECT_EQ(Judge(kKey, {3, 3, 0}).verdict, DriftVerdict::kHit);
+  EXPECT_EQ(Judge(kKey, {3, 2, 0}).verdict, DriftVerdict::kHit);
+  auto running = Begin(kOtherKey);
+  const auto answer = [&](Answered answer) {
+    EXPECT_TRUE(evidence_.Take(&*running, now_));
+    return evidence_.Report(&*running, answer, now_);
+  };
+  const auto expect = [](const Finding& finding, bool reads, bool varies,
+                         uint64_t revoked) {
+    EXPECT_EQ(finding.reads, reads);
+    EXPECT_EQ(finding.varies, varies);
+    EXPECT_EQ(finding.revoked_hits, revoked);
+  };
+  expect(answer(Answered::kDiffers), false, false, 0);
+  expect(answer(Answered::kSame), false, false, 0);
+  // Times differed in one of the two hits.
+  expect(answer(Answered::kDiffers), true, false, 1);
+  expect(answer(Answered::kDiffers), false, false, 0);
+  expect(answer(Answered::kSame), false, false, 0);
+  expect(answer(Answered::kDiffers), true, false, 1);
+  EXPECT_TRUE(running->proof.ended());
+
+  Call call;
+  call.step = kOtherStep;
+  call.key = {1, 3};
+  for (uint64_t i = 0; i < 3; ++i) {
+    call.drift = {i, i, 0};
+    Run(call);
+  }
+  for (const bool first : {true, false}) {
+    running = Begin(call.key);
+    ASSERT_TRUE(running.has_value());
+    expect(answer(Answered::kDiffers), false, false, 0);
+    expect(answer(Answered::kDiffers), false, first, 0);
+    now_ += absl::Minutes(10);
+  }
+  EXPECT_EQ(Figures().revoked_hits, 2u);
+}
+
 TEST_F(EvidenceTest, AStepThatReadsVersionsIsNeitherAskedNorBelieved) {
   Repeat(kKey);
   Prove(kKey);
@@ -633,7 +678,7 @@ TEST_F(EvidenceTest, WithAShareOfZeroNothingIsAsked) {
     call.drift = {n, n, 0};
     EXPECT_FALSE(Run(call).questions_due);
   }
-  EXPECT_FALSE(evidence_.Begin(kKey, "", 0, now_).has_value());
+  EXPECT_FALSE(evidence_.Begin(kKey, 0, now_).has_value());
 }
 
 TEST_F(EvidenceTest, AfterAnErrorTheStepPausesTenSecondsDoublingToTenMinutes) {
@@ -727,7 +772,7 @@ TEST_F(EvidenceTest, FiguresCountKeysQuestionsProofsAndRevokedHits) {
   ASSERT_EQ(steps.size(), 1u);
   EXPECT_EQ(steps[0].reads, Reads::kTimes);
   EXPECT_EQ(steps[0].read_since, found);
-  EXPECT_EQ(steps[0].seen, "composite a");
+  EXPECT_EQ(steps[0].seen.composite, "composite a");
   Judge(kKey, {4, 2, 0});
   now_ += absl::Hours(25);
   Run(kKey, {3, 3, 0});
@@ -758,8 +803,8 @@ TEST_F(EvidenceTest, LeastRecentlyUsedKeysAreDroppedBeyondTheLimit) {
   EXPECT_GT(evidence_.bytes(), Evidence::kMostBytes / 2);
   // At least 50,000 keys of three kinds fit.
   EXPECT_EQ(Run({6, kKeys - 50'000}, {2, 2, 0}).news, RunNews::kRepeat);
-  EXPECT_TRUE(evidence_.Begin({6, kKeys - 50'000}, "", 0.1, now_).has_value());
-  EXPECT_FALSE(evidence_.Begin({6, 0}, "", 0.1, now_).has_value());
+  EXPECT_TRUE(evidence_.Begin({6, kKeys - 50'000}, 0.1, now_).has_value());
+  EXPECT_FALSE(evidence_.Begin({6, 0}, 0.1, now_).has_value());
 }
 
 TEST_F(EvidenceTest, BeyondTheLimitOfStepsNothingNewIsAsked) {
@@ -798,7 +843,7 @@ TEST_F(EvidenceTest, ManyThreadsMayCallIt) {
         evidence_.Judge(run.key, older.started, older.drift, kinds, now);
         evidence_.OnRun(run, &older, now);
         older = run.entry;
-        auto running = evidence_.Begin(run.key, "seen", 0.1, now);
+        auto running = evidence_.Begin(run.key, 0.1, now);
         while (running.has_value() && evidence_.Take(&*running, now))
           evidence_.Report(&*running,
                            i % 7 == 0 ? Answered::kDiffers : Answered::kSame,

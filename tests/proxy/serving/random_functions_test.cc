@@ -388,7 +388,7 @@ class Simulation {
   void Prove(const Request& request, const Function::Answer& answer,
              Totals* totals) {
     // A fleet of two composites would have to save up for each proof.
-    auto running = evidence_.Begin(request.KeyOf(), "seen", 1, TimeOf(now_));
+    auto running = evidence_.Begin(request.KeyOf(), 1, TimeOf(now_));
     ASSERT_TRUE(running.has_value());
     std::array<int, 4> times{0, 1, 2, 3};
     std::array<int, 2> versions{0, 1};

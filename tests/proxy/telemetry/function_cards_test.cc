@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proxy/telemetry/page_text.h"
 #include "tests/proxy/telemetry/status_testing.h"
 
 namespace fncache::proxy::telemetry {
@@ -54,6 +55,34 @@ TEST(FunctionCardsTest, BypassesAreToldWithTheirReasons) {
   for (int i = 0; i < 3; ++i) source.Bypass(0, cache::Reason::kOperation);
   EXPECT_THAT(Cards(source.Now()), HasSubstr("bypasses"));
   EXPECT_THAT(Cards(source.Now()), HasSubstr("operation 3, shadow 1"));
+}
+
+TEST(FunctionCardsTest, TuningIsShownWhereItIsOn) {
+  StatusSource source({"f"});
+  Status status = source.Now();
+  status.functions[0].facts = FunctionFacts();
+  EXPECT_THAT(Cards(status), Not(HasSubstr("<dt>tuning")));
+  TuneReport tune;
+  tune.figures.hits = 1234;
+  tune.figures.questions = {20, 3, 1};
+  tune.figures.keys_repeating = 7;
+  tune.figures.keys_proven = 8;
+  tune.saved = absl::Seconds(90);
+  tune.question_time = absl::Seconds(2);
+  status.functions[0].facts->tune = tune;
+  EXPECT_THAT(
+      Cards(status),
+      HasSubstr(absl::StrCat(
+          "<dt>tuning<dd>1,234 hits across drift, ", Saved(absl::Seconds(90)),
+          " saved<small>keys: 8 proven, 7 repeating; 24 questions, ",
+          Saved(absl::Seconds(2)), "</small>\n")));
+  tune.figures.revoked_hits = 5;
+  tune.figures.steps_read = 1;
+  tune.figures.steps_vary = 2;
+  status.functions[0].facts->tune = tune;
+  const std::string page = Cards(status);
+  EXPECT_THAT(page, HasSubstr("<span class=bad>5 revoked</span>"));
+  EXPECT_THAT(page, HasSubstr("1 step reads drift, 2 steps vary</small>"));
 }
 
 TEST(FunctionCardsTest, OneMissAmongManyHitsCanBeSeen) {

@@ -60,7 +60,10 @@ class Validator {
         for (const json& item : value) Check(rule, item, path + "[]");
       } else if (keyword == "required") {
         for (const std::string name : rule) {
-          if (!value.contains(name)) wrong_.push_back(path + ": no " + name);
+          // Null has no members.
+          if (value.is_object() && !value.contains(name)) {
+            wrong_.push_back(path + ": no " + name);
+          }
         }
       } else if (keyword == "properties") {
         for (const auto& [name, member] : value.items()) {
@@ -124,6 +127,7 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   status.functions[0].facts->more = {{"rehearsal", "not enough yet", false}};
   status.functions[0].facts->serves_stale = true;
   status.functions[0].facts->backing_off = 2;
+  status.functions[0].facts->tune = TuneReport();
   status.settings = {
       {"", "cache.dir", false, false, {}, false, "default", {}},
       {"", "mask", true, true, {"a.b", "@times"}, true, "--mask", {"= x"}},
@@ -183,6 +187,39 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
   EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);
   EXPECT_TRUE(page["functions"][1]["last_minute"]["hit_rate"].is_null());
+}
+
+TEST_F(StatusJsonTest, HasTuningWhereItIsOn) {
+  Status status = source_.Now();
+  status.functions[0].facts = FunctionFacts();
+  status.functions[1].facts = FunctionFacts();
+  TuneReport tune;
+  tune.figures.hits = 12;
+  tune.figures.revoked_hits = 2;
+  tune.figures.questions = {20, 3, 1};
+  tune.figures.proofs = {5, 1, 2, 3};
+  tune.figures.keys_repeating = 7;
+  tune.figures.keys_proven = 8;
+  tune.figures.steps_read = 1;
+  tune.figures.steps_vary = 2;
+  tune.saved = absl::Seconds(30);
+  tune.question_time = absl::Milliseconds(1500);
+  status.functions[1].facts->tune = tune;
+  const json page = Parse(status);
+  EXPECT_TRUE(page["functions"][0]["tuning"].is_null());
+  const json expected = {
+      {"hits_across_drift", 12},
+      {"seconds_saved", 30.0},
+      {"revoked_hits", 2},
+      {"questions_by_answer", {{"same", 20}, {"differs", 3}, {"none", 1}}},
+      {"question_seconds", 1.5},
+      {"proofs_by_result",
+       {{"proven", 5}, {"read", 1}, {"varies", 2}, {"failed", 3}}},
+      {"keys_proven", 8},
+      {"keys_repeating", 7},
+      {"steps_reading", 1},
+      {"steps_varying", 2}};
+  EXPECT_EQ(page["functions"][1]["tuning"], expected);
 }
 
 TEST_F(StatusJsonTest, TellsTheMinutesOfTheLastHour) {
