@@ -14,8 +14,10 @@
 namespace fncache::proxy::serving {
 namespace {
 
-// Bytes of both answers. To read their paths takes a worker about 1 ms.
+// Bytes of both answers. To find their paths takes a worker 6 ms for a MiB, to
+// find their fields 10 ms. Beyond the second limit neither is sought.
 constexpr size_t kMostCompared = 256 << 10;
+constexpr size_t kMostDigested = 1 << 20;
 constexpr size_t kMostPaths = 5;
 constexpr size_t kMostPath = 256;  // bytes of one path
 
@@ -44,7 +46,9 @@ void Line(LogLevel level, absl::string_view what, LogLimiter* limiter,
 
 std::string PathsDiffering(absl::Span<const absl::string_view> first,
                            absl::Span<const absl::string_view> second) {
-  if (SizeOf(first) + SizeOf(second) > kMostCompared) {
+  const size_t size = SizeOf(first) + SizeOf(second);
+  if (size > kMostDigested) return "";
+  if (size > kMostCompared) {
     const cache::ResponseDigester digester;
     cache::key::Canonicalizer canonicalizer;
     const cache::ResponseDigest ours = digester.Compute(first, &canonicalizer);

@@ -19,8 +19,9 @@
 namespace fncache::proxy::serving {
 
 // The first paths at which two answers without meta differ: "desired.a, b".
-// Empty if one of them cannot be read. If both together have more than 256 KiB,
-// the top-level fields that differ. It takes some milliseconds.
+// If both together have more than 256 KiB, the top-level fields that differ.
+// Empty if they have more than 1 MiB, or one of them cannot be read. It takes
+// up to 10 ms.
 std::string PathsDiffering(absl::Span<const absl::string_view> first,
                            absl::Span<const absl::string_view> second);
 

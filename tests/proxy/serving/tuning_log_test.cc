@@ -55,6 +55,11 @@ TEST(PathsDifferingTest, OfLargeAnswersOnlyFieldsAreNamed) {
             "desired");
 }
 
+TEST(PathsDifferingTest, VeryLargeAnswersAreNotRead) {
+  const std::string large(600 << 10, 'x');
+  EXPECT_EQ(PathsDiffering({Answer(large, "b")}, {Answer(large, "c")}), "");
+}
+
 TEST(PathsDifferingTest, WhatCannotBeReadHasNoPaths) {
   EXPECT_EQ(PathsDiffering({"\xff"}, {Answer("a", "b")}), "");
   const std::string large(300 << 10, '\xff');
