@@ -272,6 +272,37 @@ TEST(TuningAnswers, AnUnreadableAnswerEndsTheProof) {
   EXPECT_FALSE(hits({}));
 }
 
+// Questions use the method that was answered.
+TEST(TuningAnswers, QuestionsUseTheAnsweredMethod) {
+  for (const char* const method : {kRunFunctionV1, kRunFunctionV1beta1}) {
+    SCOPED_TRACE(method);
+    std::atomic<int> questions{0};
+    std::atomic<int> others{0};
+    proxy::serving::ScriptedFunction function(
+        [&](const proxy::serving::FunctionCallPtr& call) {
+          questions += call->metadata.count("cache-control") > 0 ? 1 : 0;
+          others += call->path != method ? 1 : 0;
+          Response response;
+          Function::Fill("constant", &response);
+          call->Answer(response.SerializeAsString());
+        });
+    proxy::SimulatedDaemon daemon("tune: on\ntune_share: 1\n",
+                                  function.target());
+    Cluster cluster;
+    int64_t milliseconds = 0;
+    EXPECT_TRUE(Eventually([&] {
+      cluster.Tick();
+      daemon.SetTime(absl::Milliseconds(++milliseconds));
+      return absl::EndsWith(
+          daemon.CallBytes("function", cluster.Make().SerializeAsString(),
+                           method),
+          "drift");
+    }));
+    EXPECT_EQ(questions, 4);
+    EXPECT_EQ(others, 0);
+  }
+}
+
 // A request about which no question can be made costs no budget.
 TEST(TuningAnswers, ARequestThatCannotBeAlteredLeavesTheBudgetToOthers) {
   proxy::serving::ScriptedFunction function(

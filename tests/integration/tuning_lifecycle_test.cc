@@ -279,6 +279,63 @@ TEST_F(TuningLifecycleTest, CallsThatAvoidTheCacheCauseNoQuestions) {
   EXPECT_EQ(wrong_, 0);
 }
 
+TEST_F(TuningLifecycleTest, AGracefulStopDoesNotWaitForAQuestion) {
+  StartProcess(Tier);
+  function_->HoldQuestions();
+  for (int i = 0; i < 3; ++i) {
+    cluster_.Tick();
+    CallOnce();
+  }
+  ASSERT_TRUE(Eventually([&] { return function_->held() == 1; }));
+  process_->Signal(SIGTERM);
+  EXPECT_EQ(process_->Wait(), 0) << process_->Stderr();
+  EXPECT_EQ(function_->held(), 1) << "the question has two minutes";
+}
+
+// Callers of one drift wait for a flight, while a later call fills the key.
+TEST_F(TuningLifecycleTest, ALaterFillOfOtherDriftIsNotForThoseThatWait) {
+  const Request first = cluster_.Make();
+  const std::string first_sync = Sync(first).text;
+  std::atomic<bool> goes_on{false};
+  Start([&](const Request& request) {
+    const Reply reply = Sync(request);
+    if (reply.text == first_sync) {
+      EXPECT_TRUE(Eventually([&] { return goes_on.load(); }));
+    }
+    return reply;
+  });
+  expected_ = Sync;
+  std::vector<std::thread> callers;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 3; ++i) {
+    callers.emplace_back([&, stub = Stub().release()] {
+      const std::unique_ptr<fn::FunctionRunnerService::Stub> own(stub);
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
+      Response response;
+      EXPECT_TRUE(own->RunFunction(&context, first, &response).ok());
+      right += Text(response.desired().resources().at("bucket").resource(),
+                    {"spec", "text"}) == first_sync;
+    });
+  }
+  ASSERT_TRUE(Eventually([&] {
+    return Metric(
+               "fncache_collapsed_callers_waiting{function_name=\"function"
+               "\"}") == 2;
+  }));
+  for (int i = 0; i < 3; ++i) {
+    cluster_.Tick();
+    EXPECT_FALSE(CallOnce().hit());
+  }
+  goes_on = true;
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(right, 3);
+  // The callers that waited called the function later than all others.
+  EXPECT_TRUE(Call(first).hit());
+  EXPECT_FALSE(CallOnce().hit());
+  EXPECT_EQ(wrong_, 0);
+}
+
 // Drift that a mask covers is masked, and is no drift any more.
 TEST_F(TuningLifecycleTest, MasksApplyFirst) {
   Start(Tier);

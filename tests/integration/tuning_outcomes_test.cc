@@ -370,6 +370,23 @@ TEST_F(TuningOutcomeTest, Counting) {
   Report("counting", "own tags, two at once");
 }
 
+// Questions are asked uncompressed, and are keyed as the caller's request is.
+TEST_F(TuningOutcomeTest, CompressedRequestsAreTuned) {
+  Start(Tier);
+  compresses_ = true;
+  EXPECT_TRUE(TickUntil(IsAcross));
+  EXPECT_EQ(function_->questions(), 4);
+  for (const Function::Asked& asked : function_->asked()) {
+    if (!asked.question) continue;
+    EXPECT_EQ(asked.metadata.count("grpc-encoding"), 0u);
+  }
+  // Callers that do not compress get the same entry.
+  compresses_ = false;
+  cluster_.Tick();
+  EXPECT_TRUE(CallOnce().across());
+  EXPECT_EQ(wrong_, 0);
+}
+
 // An entry past its time passes the same gate.
 TEST_F(TuningOutcomeTest, OldEntriesAnswerAcrossDriftOnlyWhereTheyAreProven) {
   for (const bool reads : {false, true}) {

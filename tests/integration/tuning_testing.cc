@@ -361,6 +361,7 @@ Got TuningTest::Call(
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + kPatience));
   for (const auto& [key, value] : metadata) context.AddMetadata(key, value);
+  if (compresses_) context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
   Got got;
   got.status = stub_->RunFunction(&context, request, &got.response);
   ++calls_;

@@ -219,6 +219,7 @@ class TuningTest : public ::testing::Test {
   int hits_of_times_ = 0;  // across times
   int wrong_ = 0;
   bool may_be_wrong_ = false;
+  bool compresses_ = false;  // requests
 
  private:
   void Connect(const std::string& address);

@@ -105,11 +105,12 @@ class SimulatedDaemon {
   }
 
   // Calls with any bytes, and returns the cache-status.
-  std::string CallBytes(const std::string& function, const std::string& bytes) {
+  std::string CallBytes(const std::string& function, const std::string& bytes,
+                        const char* method = kRunFunctionV1) {
     auto caller = std::make_shared<serving::Caller>();
     caller->context.set_deadline(
         absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
-    caller->Start(channels_[function], kRunFunctionV1, bytes);
+    caller->Start(channels_[function], method, bytes);
     caller->Wait();
     return caller->cache_status();
   }
