@@ -63,6 +63,8 @@ DIGEST_GBPS = Target(1.5, then=2.5)
 DIGEST_ENCODER_OVER_GO = Target(1.2, at_least=False)
 # A digest with the three named sets of masks, over one without masks.
 DIGEST_MASKED_OVER_PLAIN = Target(1.1, at_least=False)
+# A digest with `tune: on`, over one without.
+DIGEST_TUNED_OVER_PLAIN = Target(1.15, at_least=False)
 DIGEST_OVER_PARSE = Target(8.0, floor=3.0)
 
 OVERHEAD_BYTES = Target(96, at_least=False)

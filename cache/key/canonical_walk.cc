@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
+#include "cache/key/drift_marks.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
@@ -79,9 +79,9 @@ constexpr ptrdiff_t kAhead = 8 << 10;
 }  // namespace
 
 char* CanonicalWalk::Run(absl::string_view bytes, const MaskNode* masks,
-                         int depth, DriftMarks* marks, char* out,
+                         int depth, std::string* drifts, char* out,
                          absl::string_view* tag) {
-  return Walk(wire::kRunFunctionRequestType, bytes, masks, depth, marks, out,
+  return Walk(wire::kRunFunctionRequestType, bytes, masks, depth, drifts, out,
               tag);
 }
 
@@ -94,7 +94,7 @@ char* CanonicalWalk::RunResponse(absl::string_view bytes, int depth,
 
 char* CanonicalWalk::Walk(const wire::MessageType& type,
                           absl::string_view bytes, const MaskNode* masks,
-                          int depth, DriftMarks* marks, char* out,
+                          int depth, std::string* drifts, char* out,
                           absl::string_view* tag) {
   const char* const begin = bytes.data();
   in_end_ = begin + bytes.size();
@@ -102,8 +102,8 @@ char* CanonicalWalk::Walk(const wire::MessageType& type,
   tag_ = absl::string_view();
   entry_count_ = 0;
   growth_ = MostGrowth(bytes.size());
-  marks_ = marks;
-  section_ = DriftSection::kNone;
+  drifts_ = drifts;
+  structs_.SetDrifts(drifts);
   if (!Message(type, begin, in_end_, depth, masks)) return nullptr;
   *tag = tag_;
   return out_;
@@ -250,22 +250,11 @@ bool CanonicalWalk::UnknownFields(const wire::MessageType& type, const char* p,
 bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
                             const char* end, int depth, const MaskNode* node) {
   if (&type == &wire::kStructType) {
-    absl::string_view object(p, end - p);
-    const char* readable_end = in_end_;
-    if (section_ != DriftSection::kNone &&
-        !ReplaceDrift(&object, &readable_end, depth, node)) {
-      return false;
-    }
-    std::swap(in_end_, readable_end);
-    p = object.data();
-    end = p + object.size();
-    const bool done = node == nullptr
-                          ? Whole(StructWalk::Kind::kStruct, p, end, depth)
-                          : MaskedStruct(p, end, depth, *node);
-    in_end_ = readable_end;
-    return done;
+    return node == nullptr ? Whole(StructWalk::Kind::kStruct, p, end, depth)
+                           : MaskedStruct(p, end, depth, *node);
   }
   char* const begin = out_;
+  const size_t drifts = DriftBytes();
   uint32_t last = 0;  // the last field's rank, or kNotInOrder from then on
   uint32_t met = 0;
   while (p != end) {
@@ -282,7 +271,8 @@ bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
         case Step::kDone:
           break;
         case Step::kOutOfOrder:
-          return FieldsInAnyOrder(type, p, end, depth, node, begin, last, met);
+          return FieldsInAnyOrder(type, p, end, depth, node, begin, drifts,
+                                  last, met);
       }
     } else {
       const char* const start = p;
@@ -292,13 +282,14 @@ bool CanonicalWalk::Message(const wire::MessageType& type, const char* p,
     const uint32_t rank = Rank(number, known);
     last = rank >= last ? rank : kNotInOrder;
   }
-  return ABSL_PREDICT_TRUE(last != kNotInOrder) || Arrange(type, begin);
+  return ABSL_PREDICT_TRUE(last != kNotInOrder) || Arrange(type, begin, drifts);
 }
 
 bool CanonicalWalk::FieldsInAnyOrder(const wire::MessageType& type,
                                      const char* p, const char* end, int depth,
                                      const MaskNode* node, char* begin,
-                                     uint32_t last, uint32_t met) {
+                                     size_t drifts, uint32_t last,
+                                     uint32_t met) {
   // Fields of one kind that follow one another, or one unknown field.
   struct Run {
     uint32_t rank;
@@ -341,7 +332,7 @@ bool CanonicalWalk::FieldsInAnyOrder(const wire::MessageType& type,
       }
     }
   }
-  return last != kNotInOrder || Arrange(type, begin);
+  return last != kNotInOrder || Arrange(type, begin, drifts);
 }
 
 CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
@@ -352,7 +343,6 @@ CanonicalWalk::Step CanonicalWalk::KnownField(const wire::MessageType& type,
                                               bool in_order, uint32_t* met) {
   char* const before = out_;
   const char* p = *from;
-  if (marks_ != nullptr) NoteSection(type, field);
   if (field.label == wire::FieldLabel::kMap) {
     const Step step = Map(field, &p, end, depth, node, in_order);
     if (step != Step::kDone) return step;
@@ -438,7 +428,10 @@ bool CanonicalWalk::MessageField(const wire::FieldType& field,
   return Close(length, end - p);
 }
 
-bool CanonicalWalk::Arrange(const wire::MessageType& type, char* begin) {
+bool CanonicalWalk::Arrange(const wire::MessageType& type, char* begin,
+                            size_t drifts) {
+  // Its drift would have to be put in order, too.
+  if (DriftBytes() != drifts) return false;
   std::vector<Field> fields;
   wire::Cursor in(absl::string_view(begin, out_ - begin));
   while (!in.done()) {
@@ -577,17 +570,9 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
   const size_t growth = growth_;
   Copy(entry.start, object - entry.start);
   char* const length = out_ - wire::VarintSize(size);
-  absl::string_view contents(object, size);
-  const char* readable_end = in_end_;
-  if (section_ != DriftSection::kNone &&
-      !ReplaceDrift(&contents, &readable_end, depth - 2, node)) {
-    out_ = before;
-    growth_ = growth;
-    return false;
-  }
-  char* const written =
-      structs_.Run(StructWalk::Kind::kStruct, contents, depth - 2, readable_end,
-                   &growth_, out_, node);
+  const size_t drifts = DriftBytes();
+  char* const written = structs_.Run(StructWalk::Kind::kStruct, {object, size},
+                                     depth - 2, in_end_, &growth_, out_, node);
   if (written != nullptr) {
     out_ = written;
     if (Close(length, size)) {
@@ -601,51 +586,13 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
   }
   out_ = before;
   growth_ = growth;
+  if (drifts_ != nullptr) drifts_->resize(drifts);
   return false;
-}
-
-void CanonicalWalk::NoteSection(const wire::MessageType& type,
-                                const wire::FieldType& field) {
-  if (&type == &wire::kRunFunctionRequestType) {
-    section_ = field.name == "observed" ? DriftSection::kComposed
-               : field.message == &wire::kResourcesType
-                   ? DriftSection::kRequired
-                   : DriftSection::kNone;
-  } else if (&type == &wire::kStateType && section_ != DriftSection::kNone) {
-    section_ = field.name == "composite" ? DriftSection::kComposite
-                                         : DriftSection::kComposed;
-  }
-}
-
-bool CanonicalWalk::ReplaceDrift(absl::string_view* object,
-                                 const char** readable_end, int depth,
-                                 const MaskNode* node) {
-  const auto write_list = [this](absl::string_view contents, int list_depth,
-                                 const MaskNode* below, char* out) -> char* {
-    char* const before = out_;
-    const size_t growth = growth_;
-    out_ = out;
-    growth_ = DriftMarks::ListGrowth(contents.size());
-    const char* const p = contents.data();
-    const char* const end = p + contents.size();
-    const bool written =
-        below == nullptr ? Whole(StructWalk::Kind::kList, p, end, list_depth)
-                         : MaskedList(p, end, list_depth, *below);
-    char* const written_end = out_;
-    out_ = before;
-    growth_ = growth;
-    return written ? written_end : nullptr;
-  };
-  const size_t size = object->size();
-  if (!marks_->Replace(section_, depth, node, write_list, object,
-                       readable_end)) {
-    return false;
-  }
-  return object->size() <= size || Grow(object->size() - size);
 }
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
                                  const MaskNode& node) {
+  const size_t drifts = DriftBytes();
   char* const out =
       structs_.Run(StructWalk::Kind::kStruct, {p, static_cast<size_t>(end - p)},
                    depth, in_end_, &growth_, out_, &node);
@@ -654,6 +601,7 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
     return true;
   }
   // It is not of the usual form.
+  if (drifts_ != nullptr) drifts_->resize(drifts);
   const size_t base = entry_count_;
   if (!Gather(kStructFields, &p, end)) return false;
   const size_t count = entry_count_;
@@ -663,9 +611,12 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
     const char* const value = entry.value();
     const MaskNode* const below = node.Find(entry.key());
     char* const before = out_;
-    const bool leads_in =
-        below != nullptr && !below->masked && entry.value_size != 0 &&
-        IsHolder(*value);  // nothing is below others that a path could mean
+    const MaskNode* inner = nullptr;
+    if (below != nullptr && !below->masked && entry.value_size != 0 &&
+        IsHolder(*value)) {  // nothing is below others that a path could mean
+      inner = *value == kListValue ? NodeOfList(*below, entry.key()) : below;
+    }
+    const bool leads_in = inner != nullptr;
     EntryLengths lengths;
     if (entry.usual() && !leads_in) {
       // All of it is copied at once.
@@ -676,19 +627,25 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
       }
     } else if (!OpenEntry(entry, &lengths) ||
                !(leads_in
-                     ? MaskedValue(value, entry.value_end(), depth - 2, *below)
+                     ? MaskedValue(value, entry.value_end(), depth - 2, *inner,
+                                   entry.key())
                      : Value(value, value, entry.value_end(), depth - 2))) {
       return false;
     }
     if (!CloseEntry(entry, lengths)) return false;
-    if (below != nullptr && below->LeavesOut()) out_ = before;
+    if (below == nullptr) continue;
+    if (below->LeavesOut()) {
+      out_ = before;
+    } else if (drifts_ != nullptr) {
+      out_ = MarkEntry(*below, before, out_, drifts_);
+    }
   }
   entry_count_ = base;
   return p == end || UnknownFields(wire::kStructType, p, end, depth);
 }
 
 bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
-                                const MaskNode& node) {
+                                const MaskNode& node, absl::string_view key) {
   if (p == end || !IsHolder(*p)) {
     // Nothing is below it that a path could mean.
     return Value(p, p, end, depth);
@@ -699,7 +656,7 @@ bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
   if (!ReadLength(&p, end, &size) || depth < 1) return false;
   char* const length = Open(size);
   if (!(is_struct ? MaskedStruct(p, p + size, depth - 1, node)
-                  : MaskedList(p, p + size, depth - 1, node)) ||
+                  : MaskedList(p, p + size, depth - 1, node, key)) ||
       !Close(length, size)) {
     return false;
   }
@@ -708,20 +665,25 @@ bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
 }
 
 bool CanonicalWalk::MaskedList(const char* p, const char* end, int depth,
-                               const MaskNode& node) {
+                               const MaskNode& node, absl::string_view key) {
   const MaskNode* const element = node.element();
   if (element == nullptr) {
     return Whole(StructWalk::Kind::kList, p, end, depth);
   }
   while (p != end && *p == kListValues) {
+    char* const before = out_;
     *out_++ = *p++;
     uint32_t size;
     if (depth < 1 || !ReadLength(&p, end, &size)) return false;
     char* const length = Open(size);
     char* const contents = out_;
-    if (!MaskedValue(p, p + size, depth - 1, *element)) return false;
-    if (element->LeavesOut()) out_ = contents;
+    if (!MaskedValue(p, p + size, depth - 1, *element, key)) return false;
+    const bool masked = element->LeavesOut();
+    if (masked) out_ = contents;
     if (!Close(length, size)) return false;
+    if (!masked && drifts_ != nullptr) {
+      out_ = MarkElement(*element, key, before, out_, drifts_);
+    }
     p += size;
   }
   return p == end || UnknownFields(wire::kListValueType, p, end, depth);

@@ -33,8 +33,6 @@
 
 #include "absl/base/attributes.h"
 #include "absl/strings/string_view.h"
-#include "cache/key/drift.h"
-#include "cache/key/drift_marks.h"
 #include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
 #include "cache/key/struct_walk.h"
@@ -51,8 +49,7 @@ class CanonicalWalk {
 
   // How many bytes Run needs for what it writes of a request of this size. The
   // canonical form may be longer than the request, since nothing is left out of
-  // it for being empty, and placeholders may be longer than what they replace;
-  // but not without end.
+  // it for being empty; but not without end.
   static constexpr size_t Capacity(size_t size) {
     return size + MostGrowth(size) + kSlack;
   }
@@ -61,10 +58,10 @@ class CanonicalWalk {
   // `masks` (null: nothing) masks to `out`, which has Capacity(bytes.size()).
   // Returns its end, or null if the bytes are not of a form that it takes.
   // `depth` is how many messages may be nested below the request. `tag` becomes
-  // meta.tag, a view of `bytes`. `marks`, if not null: drift is replaced by
-  // placeholders.
+  // meta.tag, a view of `bytes`. `drifts`, if not null: drift is replaced by
+  // marks and appended to it (AppendDrift), where `masks` say that it may be.
   char* Run(absl::string_view bytes, const MaskNode* masks, int depth,
-            DriftMarks* marks, char* out, absl::string_view* tag);
+            std::string* drifts, char* out, absl::string_view* tag);
 
   // The same of a RunFunctionResponse, which is to have no meta: with the TTL
   // of one it is refused.
@@ -76,10 +73,10 @@ class CanonicalWalk {
  private:
   // How far behind the bytes that it writes Run may write besides.
   static constexpr size_t kSlack = 64;
-  static constexpr size_t MostGrowth(size_t size) { return size / 2 + 4096; }
+  static constexpr size_t MostGrowth(size_t size) { return size / 4 + 4096; }
 
   char* Walk(const wire::MessageType& type, absl::string_view bytes,
-             const MaskNode* masks, int depth, DriftMarks* marks, char* out,
+             const MaskNode* masks, int depth, std::string* drifts, char* out,
              absl::string_view* tag);
 
   // Below, `p` to `end` is what a message holds, `depth` how many messages may
@@ -105,8 +102,8 @@ class CanonicalWalk {
   ABSL_ATTRIBUTE_NOINLINE bool FieldsInAnyOrder(const wire::MessageType& type,
                                                 const char* p, const char* end,
                                                 int depth, const MaskNode* node,
-                                                char* begin, uint32_t last,
-                                                uint32_t met);
+                                                char* begin, size_t drifts,
+                                                uint32_t last, uint32_t met);
   bool MessageField(const wire::FieldType& field, const char* start,
                     const char* p, const char* end, int depth,
                     const MaskNode* node);
@@ -130,24 +127,20 @@ class CanonicalWalk {
   bool MaskedStruct(const char* p, const char* end, int depth,
                     const MaskNode& node);
   bool MaskedValue(const char* p, const char* end, int depth,
-                   const MaskNode& node);
+                   const MaskNode& node, absl::string_view key);
+  // `key` is the map key above the list.
   bool MaskedList(const char* p, const char* end, int depth,
-                  const MaskNode& node);
+                  const MaskNode& node, absl::string_view key);
   bool UnknownFields(const wire::MessageType& type, const char* p,
                      const char* end, int depth);
 
-  // Keeps which objects are below this field of a request.
-  void NoteSection(const wire::MessageType& type, const wire::FieldType& field);
-  // Replaces an object with drift, the contents of a Struct, by a copy with
-  // placeholders, which may be read up to *readable_end.
-  bool ReplaceDrift(absl::string_view* object, const char** readable_end,
-                    int depth, const MaskNode* node);
-
+  size_t DriftBytes() const { return drifts_ == nullptr ? 0 : drifts_->size(); }
   // Puts the fields of a message of `type`, which were written from `begin` on,
   // in order, and the entries of maps that were not written in one run. False:
-  // a map key comes twice.
+  // a map key comes twice, or there is drift in the message. There was none in
+  // it while there were `drifts` bytes of drift.
   ABSL_ATTRIBUTE_NOINLINE bool Arrange(const wire::MessageType& type,
-                                       char* begin);
+                                       char* begin, size_t drifts);
 
   // Pushes the run of map entries with this tag at *p, in order of their keys.
   bool Gather(char tag, const char** p, const char* end);
@@ -171,9 +164,7 @@ class CanonicalWalk {
   const char* in_end_ = nullptr;
   char* out_ = nullptr;
   absl::string_view tag_;
-  DriftMarks* marks_ = nullptr;
-  // Which objects those are that are being read, if they have drift.
-  DriftSection section_ = DriftSection::kNone;
+  std::string* drifts_ = nullptr;  // null: drift stays
   std::vector<MapEntry> entries_;  // a stack: each map's above its parent's
   size_t entry_count_ = 0;
   size_t growth_ = 0;  // how many bytes more there may still be

@@ -32,12 +32,12 @@ bool Canonicalizer::Request(absl::string_view request, absl::string_view prefix,
         prefix.size() + CanonicalWalk::Capacity(bytes.size()));
     std::copy(prefix.begin(), prefix.end(), begin);
     char* const message = begin + prefix.size();
-    if (drift) marks_.Begin();
-    char* const end = walk_.Run(bytes, masks, depth, drift ? &marks_ : nullptr,
+    drifts_.clear();
+    char* const end = walk_.Run(bytes, masks, depth, drift ? &drifts_ : nullptr,
                                 message, &form->tag);
     if (end == nullptr) return false;
     form->bytes = absl::string_view(begin, end - begin);
-    if (drift) form->drifts = marks_.Collect(message, end - message);
+    form->drifts = drifts_;
     return true;
   };
   form->reencoded = false;
@@ -62,7 +62,7 @@ bool Canonicalizer::Response(absl::string_view response,
 
 void Canonicalizer::Shrink() {
   walk_.Shrink();
-  marks_.Shrink();
+  if (drifts_.capacity() > kKeptBytes) std::string().swap(drifts_);
   joined_.Shrink();
   canonical_.Shrink();
   if (plain_.capacity() > kKeptBytes) std::string().swap(plain_);

@@ -20,7 +20,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/key/canonical_walk.h"
-#include "cache/key/drift_marks.h"
 #include "cache/key/mask.h"
 
 namespace fncache::cache::key {
@@ -42,8 +41,9 @@ class Canonicalizer {
     bool reencoded = false;    // the slow path was needed
   };
   // Writes the canonical form of the request behind `prefix`, without what
-  // `masks` masks, and with marks instead of drift if `drift`. False: protobuf
-  // would not parse it, or it is nested more than 1,000 deep.
+  // `masks` masks; if `drift`, with marks instead of drift (`masks` is a
+  // MaskSet's drift_root then). False: protobuf would not parse it, or it is
+  // nested more than 1,000 deep.
   bool Request(absl::string_view request, absl::string_view prefix,
                const MaskNode* masks, bool drift, Form* form);
   // The same of a response, which is to have no meta.
@@ -79,10 +79,10 @@ class Canonicalizer {
   };
 
   CanonicalWalk walk_;
-  DriftMarks marks_;
   Buffer joined_;
   Buffer canonical_;
   std::string plain_;  // what the slow path makes
+  std::string drifts_;
 };
 
 }  // namespace fncache::cache::key

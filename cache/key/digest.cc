@@ -158,7 +158,9 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
   const absl::string_view request = own.canonicalizer.Join(slices);
   Canonicalizer::Form form;
   const bool keyed = own.canonicalizer.Request(
-      request, impl_->content_prefix, impl_->masks.root(), impl_->drift, &form);
+      request, impl_->content_prefix,
+      impl_->drift ? impl_->masks.drift_root() : impl_->masks.root(),
+      impl_->drift, &form);
   return impl_->Finish(form, request.size(), keyed, &own);
 }
 

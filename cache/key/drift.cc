@@ -25,11 +25,6 @@ bool HasDay(int year, int month, int day) {
   return month != 2 || day < 29 || leap;
 }
 
-void AppendText(absl::string_view text, std::string* out) {
-  wire::AppendVarint(out, text.size());
-  out->append(text.data(), text.size());
-}
-
 }  // namespace
 
 bool IsTime(absl::string_view text) {
@@ -61,10 +56,14 @@ bool IsTime(absl::string_view text) {
 }
 
 void AppendDrift(const Drift& drift, std::string* out) {
-  out->push_back(static_cast<char>(static_cast<int>(drift.type) * 4 +
-                                   static_cast<int>(drift.section)));
-  AppendText(drift.key, out);
-  AppendText(drift.value, out);
+  char head[1 + 5];  // a byte, and the size of the key
+  head[0] = static_cast<char>(static_cast<int>(drift.type) * 4 +
+                              static_cast<int>(drift.section));
+  const char* const end = wire::WriteVarint(head + 1, drift.key.size());
+  out->append(head, end - head);
+  out->append(drift.key.data(), drift.key.size());
+  wire::AppendVarint(out, drift.value.size());
+  out->append(drift.value.data(), drift.value.size());
 }
 
 bool TakeDrift(absl::string_view* drifts, Drift* drift) {

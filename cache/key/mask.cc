@@ -355,38 +355,117 @@ std::vector<const SpelledPath*> Uncovered(
   return uncovered;
 }
 
+// A path of the trie: a mask, or a path to drift.
+struct Leaf {
+  MaskPath path;
+  MaskNode::Drifts drifts = MaskNode::Drifts::kNone;
+  DriftSection section = DriftSection::kNone;
+};
+
+// The node for all in a status that no path goes to.
+const MaskNode* StatusNode(DriftSection section) {
+  const auto make = [](DriftSection of) {
+    auto* const node = new MaskNode;
+    node->drifts = MaskNode::Drifts::kStatus;
+    node->section = of;
+    node->orders = ~uint64_t{0};
+    node->rest = node;
+    return node;
+  };
+  static const MaskNode* const composed = make(DriftSection::kComposed);
+  static const MaskNode* const required = make(DriftSection::kRequired);
+  return section == DriftSection::kComposed ? composed : required;
+}
+
 // The trie below the paths' element `at`; null once there are too many nodes.
-std::unique_ptr<MaskNode> BuildNode(const std::vector<const MaskPath*>& paths,
-                                    size_t at, size_t* nodes) {
+// `status`: it is in a status of this section.
+std::unique_ptr<MaskNode> BuildNode(const std::vector<const Leaf*>& paths,
+                                    size_t at, DriftSection status,
+                                    size_t* nodes) {
   if (++*nodes > kMaxNodes) return nullptr;
   auto node = std::make_unique<MaskNode>();
-  std::map<absl::string_view, std::vector<const MaskPath*>> named;
-  std::vector<const MaskPath*> any;
-  for (const MaskPath* path : paths) {
-    if (path->size() == at) {
+  std::map<absl::string_view, std::vector<const Leaf*>> named;
+  std::vector<const Leaf*> any;
+  for (const Leaf* leaf : paths) {
+    const MaskPath& path = leaf->path;
+    if (path.size() == at) {
+      if (leaf->drifts != MaskNode::Drifts::kNone) {
+        node->drifts = leaf->drifts;
+        node->section = leaf->section;
+        continue;
+      }
       // The path ends here, so that other paths have nothing to say below.
       node->masked = true;
+      node->drifts = MaskNode::Drifts::kNone;
       return node;
     }
-    if ((*path)[at].any) {
-      any.push_back(path);
+    if (path[at].any) {
+      any.push_back(leaf);
     } else {
-      named[(*path)[at].name].push_back(path);
+      named[path[at].name].push_back(leaf);
     }
+  }
+  if (node->drifts == MaskNode::Drifts::kStatus) status = node->section;
+  if (status != DriftSection::kNone) {
+    node->drifts = MaskNode::Drifts::kStatus;
+    node->section = status;
+    node->rest = StatusNode(status);
+    node->orders = ~uint64_t{0};
+    // For its node of a list.
+    if (!any.empty()) named[kManagedFieldsKey];
   }
   for (auto& [name, below] : named) {
     below.insert(below.end(), any.begin(), any.end());
-    std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, nodes);
+    std::unique_ptr<MaskNode> child = BuildNode(below, at + 1, status, nodes);
     if (child == nullptr) return nullptr;
+    if (status != DriftSection::kNone && name == kManagedFieldsKey) {
+      child->managed = BuildNode(below, at + 1, DriftSection::kNone, nodes);
+      if (child->managed == nullptr) return nullptr;
+    }
     node->named.push_back({std::string(name), std::move(child)});
     node->orders |= uint64_t{1} << (static_cast<uint32_t>(OrderOf(name)) >> 26);
   }
   if (!any.empty()) {
     node->orders = ~uint64_t{0};
-    node->any = BuildNode(any, at + 1, nodes);
+    node->any = BuildNode(any, at + 1, status, nodes);
     if (node->any == nullptr) return nullptr;
   }
   return node;
+}
+
+// The paths to drift (drift.h).
+std::vector<Leaf> DriftLeaves() {
+  using Drifts = MaskNode::Drifts;
+  std::vector<Leaf> leaves;
+  const auto add = [&](absl::string_view object, DriftSection section,
+                       absl::string_view below, Drifts drifts) {
+    leaves.push_back({*ReadPath(absl::StrCat(object, ".resource.", below)),
+                      drifts, section});
+  };
+  const std::pair<const char*, DriftSection> kObjects[] = {
+      {"observed.composite", DriftSection::kComposite},
+      {"observed.resources.*", DriftSection::kComposed},
+      {"required_resources.*.items.*", DriftSection::kRequired},
+      {"extra_resources.*.items.*", DriftSection::kRequired}};
+  for (const auto& [object, section] : kObjects) {
+    add(object, section, "metadata.resourceVersion", Drifts::kVersion);
+    add(object, section, "metadata.managedFields", Drifts::kManagedFields);
+    if (section == DriftSection::kComposite) continue;
+    add(object, section, "status", Drifts::kStatus);
+  }
+  return leaves;
+}
+
+// Null once there are too many nodes.
+std::shared_ptr<const MaskNode> BuildRoot(const std::vector<MaskPath>& masks,
+                                          bool with_drift) {
+  std::vector<Leaf> leaves;
+  if (with_drift) leaves = DriftLeaves();
+  for (const MaskPath& path : masks) leaves.push_back({path});
+  std::vector<const Leaf*> below;
+  for (const Leaf& leaf : leaves) below.push_back(&leaf);
+  size_t nodes = 0;
+  return BuildNode(below, 0, DriftSection::kNone, &nodes);
 }
 
 // Whether anything was left out where the path's elements from `at` on lead to.
@@ -439,12 +518,19 @@ std::vector<std::string> SplitMasks(absl::string_view text) {
   return masks;
 }
 
-MaskSet::MaskSet() = default;
+MaskSet::MaskSet() {
+  static const auto* const drift_root =
+      new std::shared_ptr<const MaskNode>(BuildRoot({}, /*with_drift=*/true));
+  drift_root_ = *drift_root;
+}
 
 std::vector<std::string> MaskSet::Unmatched() const {
   std::vector<std::string> unmatched;
   for (size_t i = 0; i < paths_.size(); ++i) {
-    if (!Matched(*root_, paths_[i], 0)) unmatched.push_back(canonical_[i]);
+    if (!Matched(*root_, paths_[i], 0) &&
+        !Matched(*drift_root_, paths_[i], 0)) {
+      unmatched.push_back(canonical_[i]);
+    }
   }
   return unmatched;
 }
@@ -482,14 +568,11 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
     set.paths_.push_back(path->second);
   }
   if (set.paths_.empty()) return set;
-  std::vector<const MaskPath*> below;
-  for (const MaskPath& path : set.paths_) below.push_back(&path);
-  size_t nodes = 0;
-  std::unique_ptr<MaskNode> root = BuildNode(below, 0, &nodes);
-  if (root == nullptr) {
+  set.root_ = BuildRoot(set.paths_, /*with_drift=*/false);
+  set.drift_root_ = BuildRoot(set.paths_, /*with_drift=*/true);
+  if (set.root_ == nullptr || set.drift_root_ == nullptr) {
     return absl::InvalidArgumentError("too many paths with `*` beside names");
   }
-  set.root_ = std::move(root);
   return set;
 }
 

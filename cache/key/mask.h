@@ -27,6 +27,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/drift.h"
 
 namespace fncache::cache::key {
 
@@ -49,11 +50,26 @@ struct MaskNode {
     std::unique_ptr<const MaskNode> node;
   };
 
+  // With tuning: what is here may be drift.
+  enum class Drifts : uint8_t {
+    kNone,
+    kVersion,
+    kManagedFields,
+    kStatus,  // by the rules of a status, and so is what is below
+  };
+
   bool masked = false;       // a path ends here: what this node stands for goes
   std::vector<Child> named;  // in the order of their names, each once
   std::unique_ptr<const MaskNode> any;
+  Drifts drifts = Drifts::kNone;
+  DriftSection section = DriftSection::kNone;  // of that drift
+  // In a status: the node for what no path goes to.
+  const MaskNode* rest = nullptr;
+  // With kStatus: the node for a list under the key `managedFields`, if a path
+  // goes into it.
+  std::unique_ptr<const MaskNode> managed;
   // A bit for each named child, by the upper six bits of its name's KeyOrder
-  // (plain_wire.h). All bits with `any`.
+  // (plain_wire.h). All bits with `any` or `rest`.
   uint64_t orders = 0;
 
   // False: Find is null for a key with this order, in the upper bits.
@@ -70,7 +86,7 @@ struct MaskNode {
       for (const Child& child : named) {
         if (child.name == name) return child.node.get();
       }
-      return any.get();
+      return element();
     }
     const auto found =
         std::lower_bound(named.begin(), named.end(), name,
@@ -78,10 +94,10 @@ struct MaskNode {
                            return child.name < key;
                          });
     return found != named.end() && found->name == name ? found->node.get()
-                                                       : any.get();
+                                                       : element();
   }
   // The node for each element of a list.
-  const MaskNode* element() const { return any.get(); }
+  const MaskNode* element() const { return any != nullptr ? any.get() : rest; }
 
   // Whether something that is here is left out; notes that it was.
   bool LeavesOut() const {
@@ -140,9 +156,12 @@ class MaskSet {
   std::vector<std::string> Unmatched() const;
   // The request's node; null if nothing is masked.
   const MaskNode* root() const { return root_.get(); }
+  // The same with the paths to drift. Never null.
+  const MaskNode* drift_root() const { return drift_root_.get(); }
 
  private:
   std::shared_ptr<const MaskNode> root_;
+  std::shared_ptr<const MaskNode> drift_root_;
   std::vector<std::string> canonical_;
   std::vector<MaskPath> paths_;
   std::vector<std::string> warnings_;

@@ -11,6 +11,7 @@
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
+#include "cache/key/drift_marks.h"
 #include "cache/key/level_lengths.h"
 #include "cache/key/mask.h"
 #include "cache/key/plain_wire.h"
@@ -557,18 +558,26 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
         holder_count = inner;
         const uint64_t what = holders[inner];
         const char* const contents = out;
+        const MaskNode* below_node =
+            below != nullptr && below->masked ? nullptr : below;
         leave();
-        if (!AddInner(holder_starts[inner], what,
-                      below != nullptr && below->masked ? nullptr : below)) {
-          return false;
+        if ((what & kIsList) != 0 && below_node != nullptr) {
+          below_node = NodeOfList(*below_node, key);
+          list_key_ = key;
         }
+        if (!AddInner(holder_starts[inner], what, below_node)) return false;
         if (out_ - contents != static_cast<ptrdiff_t>(what >> kContentsAt)) {
           ShortenEntry(head, key, (what & kIsList) != 0, contents);
         }
         enter();
       }
-      if (ABSL_PREDICT_FALSE(below != nullptr) && below->LeavesOut()) {
-        out = head;
+      if (ABSL_PREDICT_FALSE(below != nullptr)) {
+        if (below->LeavesOut()) {
+          out = head;
+        } else if (below->drifts != MaskNode::Drifts::kNone &&
+                   drifts_ != nullptr && MayBeDrift(key)) {
+          out = MarkEntry(*below, head, out, drifts_);
+        }
       }
       return true;
     };
@@ -751,6 +760,7 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
                                    const MaskNode& element) {
   // A masked element is emptied, which is rare.
   if (element.masked || depth < 2) return false;
+  const absl::string_view key = list_key_;
   while (p != end) {
     const char* const start = p;
     uint32_t size;
@@ -758,15 +768,23 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
       return false;
     }
     const char* const value_end = p + size;
-    const auto tag = static_cast<uint64_t>(Byte(p++));
-    if (!IsHolder(tag) || !ReadLength(&p, value_end, &size) ||
-        p + size != value_end) {
+    const auto tag = static_cast<uint64_t>(Byte(p));
+    char* const head = out_;
+    if (!IsHolder(tag)) {
+      if (!AddValue(start, p, value_end, depth - 1)) return false;
+      if (element.drifts != MaskNode::Drifts::kNone && drifts_ != nullptr) {
+        out_ = MarkElement(element, key, head, out_, drifts_);
+      }
+      p = value_end;
+      continue;
+    }
+    if (!ReadLength(&++p, value_end, &size) || p + size != value_end) {
       return false;
     }
-    char* const head = out_;
     Copy(start, p);
     const char* const contents = out_;
     const bool is_list = tag == kListValue;
+    list_key_ = key;
     if (size != 0 && !AddInner(p,
                                uint64_t{size} << kContentsAt |
                                    Depth(depth - 2) | (is_list ? kIsList : 0),

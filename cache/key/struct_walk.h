@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/base/attributes.h"
@@ -50,6 +51,10 @@ class StructWalk {
   char* Run(Kind kind, absl::string_view bytes, int depth,
             const char* readable_end, size_t* growth, char* out,
             const MaskNode* node = nullptr);
+
+  // From now on drift is replaced by marks, where a node says that it may be,
+  // and appended to `drifts`. Null: it stays.
+  void SetDrifts(std::string* drifts) { drifts_ = drifts; }
 
   // Frees what an unusually large one needed.
   void Shrink();
@@ -125,6 +130,8 @@ class StructWalk {
   ABSL_ATTRIBUTE_NOINLINE void ReserveHolders(size_t holders);
 
   Machine machine_;
+  std::string* drifts_ = nullptr;
+  absl::string_view list_key_;  // the map key above the list that is next
   // A pointer, because compilers that see the tables as constants give each of
   // them a register.
   const Tables* tables_ = &kTables;

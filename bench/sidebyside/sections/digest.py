@@ -22,7 +22,7 @@ ENCODERS = {
     "reversed": "fields in reverse order",
 }
 BENCHMARKS = 5 * len(SHAPES) + len(ENCODER_SHAPES) * (1 + len(ENCODERS))
-FILTER = "^(digest|digest_encoder|digest_masked|parse_serialize_hash|xxh3)/"
+FILTER = "^(digest|digest_encoder|digest_masked|digest_tuned|parse_serialize_hash|xxh3)/"
 
 
 def plan(profile: Profile) -> float:
@@ -114,16 +114,21 @@ def _rows(bench: Bench, shape: str, series: Dict[str, Series]) -> None:
                 targets.DIGEST_OVER_PARSE if judged else None,
             )
     digest = series.get(f"digest/{shape}/shuffled")
-    masked = series.get(f"digest_masked/{shape}/shuffled")
-    if digest is not None and masked is not None:
+    for name, title, target in (
+        ("masked", "a masked digest", targets.DIGEST_MASKED_OVER_PLAIN),
+        ("tuned", "a digest with tuning", targets.DIGEST_TUNED_OVER_PLAIN),
+    ):
+        other = series.get(f"digest_{name}/{shape}/shuffled")
+        if digest is None or other is None:
+            continue
         bench.results.ratio(
-            f"digest/{shape}/masked",
+            f"digest/{shape}/{name}",
             SHAPE_TITLES[shape],
-            "cost of a masked digest over that of a plain one",
+            f"cost of {title} over that of a plain one",
             digest,
-            masked,
+            other,
             "gbps",
-            targets.DIGEST_MASKED_OVER_PLAIN,
+            target,
         )
     xxh3 = series.get(f"xxh3/{shape}")
     if xxh3 is not None:

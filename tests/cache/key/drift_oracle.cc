@@ -8,6 +8,7 @@
 #include "absl/time/civil_time.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/unknown_field_set.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -151,11 +152,6 @@ std::vector<FoundDrift> FindDrift(v1::RunFunctionRequest* request) {
   return found;
 }
 
-std::string MarkText(char type) {
-  const char number = type == 'v' ? 1 : type == 'm' ? 2 : 3;
-  return {'D', number, 0, 0, 0, 0, 0};
-}
-
 std::string ValueBytes(const pb::Value& value) {
   std::string bytes;
   pb::io::StringOutputStream stream(&bytes);
@@ -171,7 +167,12 @@ std::string TakeOutDrift(v1::RunFunctionRequest* request) {
   for (const FoundDrift& drift : FindDrift(request)) {
     const std::string value = ValueBytes(*drift.value);
     absl::StrAppend(&all, drift.path, "\n", value.size(), "\n", value);
-    drift.value->set_string_value(MarkText(drift.type));
+    drift.value->Clear();
+    drift.value->GetReflection()
+        ->MutableUnknownFields(drift.value)
+        ->AddVarint(kMarkTag >> 3, drift.type == 'v'   ? 1
+                                   : drift.type == 'm' ? 2
+                                                       : 3);
   }
   return all;
 }

@@ -30,8 +30,9 @@ struct FoundDrift {
 std::vector<FoundDrift> FindDrift(
     apiextensions::fn::proto::v1::RunFunctionRequest* request);
 
-// A text that stands for the mark of this type, which no message can hold.
-std::string MarkText(char type);
+// The tag of the unknown field that stands for a mark in a Value: a varint, the
+// number of the type (DriftType).
+inline constexpr char kMarkTag = 13 << 3;
 // Puts marks instead of all drift. Returns that drift: equal if and only if all
 // drift is, of requests that are equal then.
 std::string TakeOutDrift(

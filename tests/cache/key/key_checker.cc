@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "cache/key/canonical_walk.h"
-#include "cache/key/drift_marks.h"
 #include "cache/key/reencode.h"
 #include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
@@ -16,22 +15,6 @@
 namespace fncache::cache::key {
 
 namespace v1 = apiextensions::fn::proto::v1;
-
-namespace {
-
-// Marks as the texts that stand for them in messages.
-void ReplaceMarks(std::string* form) {
-  for (const char type : {'v', 'm', 't'}) {
-    const std::string text = MarkText(type);
-    std::string mark = text;
-    mark[0] = '\xff';
-    for (size_t at = 0; (at = form->find(mark, at)) != form->npos;) {
-      form->replace(at, text.size(), text);
-    }
-  }
-}
-
-}  // namespace
 
 KeyChecker::KeyChecker(const MaskSet& masks, KeySource source, KeyHash hash,
                        bool drift)
@@ -118,13 +101,12 @@ absl::optional<std::string> KeyChecker::Walk(absl::string_view bytes, int depth,
         std::make_unique<char[]>(CanonicalWalk::Capacity(bytes.size()));
     absl::string_view tag;
     CanonicalWalk walk(machine);
-    DriftMarks marks;
+    std::string drifts;
     const char* const end =
-        walk.Run(bytes, masks_.root(), depth, drift_ ? &marks : nullptr,
-                 out.get(), &tag);
+        walk.Run(bytes, drift_ ? masks_.drift_root() : masks_.root(), depth,
+                 drift_ ? &drifts : nullptr, out.get(), &tag);
     Result result;
     if (end == nullptr) return result;
-    if (drift_) marks.Collect(out.get(), end - out.get());
     result.form.emplace(out.get(), end - out.get());
     result.tag = std::string(tag);
     return result;
@@ -164,9 +146,8 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   }
   if (slow->size() >= 2000) return "";
   // The canonical form can be read, as the message without what is masked.
-  std::string read = *slow;
-  if (drift_) ReplaceMarks(&read);
-  const absl::optional<std::string> unfolded = Unfold(masks_, read);
+  const absl::optional<std::string> unfolded =
+      Unfold(drift_ ? masks_.drift_root() : masks_.root(), *slow);
   v1::RunFunctionRequest rest;
   if (!unfolded.has_value() || !ProtobufParses(*unfolded, &rest)) {
     return "the canonical form cannot be read";

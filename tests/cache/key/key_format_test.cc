@@ -159,7 +159,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     // The message is one that can be read back.
     const MaskSet mask_set = *MaskSet::Parse(vector.masks, MaskRules::kAnyPath);
     const absl::optional<std::string> unfolded =
-        Unfold(mask_set, vector.message);
+        Unfold(mask_set.root(), vector.message);
     apiextensions::fn::proto::v1::RunFunctionRequest message;
     ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
     if (!tag_will_do) {

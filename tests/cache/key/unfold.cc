@@ -6,8 +6,10 @@
 #include <memory>
 #include <vector>
 
+#include "cache/key/drift_marks.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
+#include "tests/cache/key/drift_oracle.h"
 
 namespace fncache::cache::key {
 namespace {
@@ -177,6 +179,9 @@ class Unfolder {
     if (field.kind != wire::FieldKind::kMessage) {
       wire::AppendBytesField(&out, 2, value);
     } else if (field.message == &wire::kValueType) {
+      if (node != nullptr && !value.empty() && value[0] == kListIn) {
+        node = NodeOfList(*node, key);
+      }
       wire::AppendBytesField(&out, 2, Value(value, node));
     } else {
       wire::AppendBytesField(&out, 2, Message(*field.message, value, node));
@@ -215,6 +220,8 @@ class Unfolder {
   }
 
   std::string Value(absl::string_view bytes, const MaskNode* node) {
+    // A mark: what stands for it in messages takes as many bytes.
+    if (bytes.size() == 2 && bytes[0] == 0) return {kMarkTag, bytes[1]};
     Reader in{bytes};
     if (!in.Starts(kStructIn) && !in.Starts(kListIn)) {
       return std::string(bytes);
@@ -243,11 +250,11 @@ class Unfolder {
 
 }  // namespace
 
-absl::optional<std::string> Unfold(const MaskSet& masks,
+absl::optional<std::string> Unfold(const MaskNode* root,
                                    absl::string_view form) {
   Unfolder unfolder;
   std::string request =
-      unfolder.Message(wire::kRunFunctionRequestType, form, masks.root());
+      unfolder.Message(wire::kRunFunctionRequestType, form, root);
   if (!unfolder.ok()) return absl::nullopt;
   return request;
 }
