@@ -22,6 +22,8 @@
 // Its caller may leave in any stage (OnGone). The call reaches kOver exactly
 // once, and ignores what arrives later.
 //
+// call.cc has the stages, call_answers.cc the answers.
+//
 // It lives on its worker's thread. It keeps itself alive until kOver, and every
 // event that may come after that keeps it alive, too.
 #ifndef FNCACHE_PROXY_SERVING_CALL_H_

@@ -28,7 +28,7 @@
 
 namespace fncache::proxy::serving {
 
-// What a request is among the entries.
+// A request, as the gate compares it with entries.
 struct RequestKey {
   cache::key::Key key;
   // With tuning: its drift digest, and its kinds. No kinds: it only gets

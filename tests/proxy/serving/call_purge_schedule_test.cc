@@ -2,7 +2,9 @@
 // Random schedules of real callers, a function that answers late, fails or
 // gives no TTL, and an operator who purges: keys, the function, its generation,
 // everything. Over memory and disk. No call that began after a purge was
-// answered gets an answer that the function was asked for before it.
+// answered gets an answer that the function was asked for before it. With
+// `tune: on` requests drift, and entries answer across drift between the
+// purges.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -23,6 +25,7 @@
 #include "gtest/gtest.h"
 #include "proxy/purge.h"
 #include "tests/common/temp_dir.h"
+#include "tests/proxy/serving/drift_testing.h"
 #include "tests/proxy/serving/later.h"
 #include "tests/proxy/serving/scripted.h"
 
@@ -36,16 +39,19 @@ constexpr int kNames = 4;
 std::string NameOf(uint64_t n) { return absl::StrCat("key-", n % kNames); }
 
 // Answers "NAME BORN" from a thread of its own, BORN being the moment at which
-// it was asked, on the test's own count of moments.
+// it was asked, on the test's own count of moments. Tuned, only purges are
+// moments, so that it repeats its answers between them.
 class LateFunction {
  public:
-  LateFunction(uint32_t seed, std::atomic<int64_t>* moments)
-      : moments_(*moments), random_(seed) {}
+  LateFunction(uint32_t seed, bool tuned, std::atomic<int64_t>* moments)
+      : tuned_(tuned), moments_(*moments), random_(seed) {}
   void Take(const FunctionCallPtr& call) {
-    const int64_t born = ++moments_;
+    const int64_t born = tuned_ ? moments_.load() : ++moments_;
     MutexLock lock(&mutex_);
     const absl::Duration delay = absl::Microseconds(random_() % 5000);
-    const auto dice = static_cast<int>(random_() % 10);
+    // After a failure no question is asked for long.
+    const auto dice = tuned_ ? 1 + static_cast<int>(random_() % 100)
+                             : static_cast<int>(random_() % 10);
     later_.Run(delay, [call, born, dice] { Answer(*call, born, dice); });
   }
 
@@ -61,6 +67,7 @@ class LateFunction {
     }
   }
 
+  const bool tuned_;
   std::atomic<int64_t>& moments_;
   Mutex mutex_;
   std::mt19937 random_ ABSL_GUARDED_BY(mutex_);
@@ -72,12 +79,13 @@ struct Totals {
   int collapsed = 0;
   int misses = 0;
   int purged = 0;
+  int drifted = 0;  // hits across drift
 };
 
-void Round(uint32_t seed, Totals* totals) {
+void Round(uint32_t seed, bool tuned, Totals* totals) {
   std::mt19937 random(seed);
   std::atomic<int64_t> moments{0};
-  LateFunction late(seed, &moments);
+  LateFunction late(seed, tuned, &moments);
   ScriptedFunction function(
       [&](const FunctionCallPtr& call) { late.Take(call); });
   const ::fncache::testing::TempDir directory;
@@ -85,6 +93,8 @@ void Round(uint32_t seed, Totals* totals) {
   telemetry::Instruments instruments{{"function"}};
   settings::FunctionOptions options;
   options.generation = "r1";
+  options.tune = tuned;
+  options.tune_share = 1;
   cache::store::TieredOptions tiers;
   // So little memory that some look-ups go below.
   tiers.memory_bytes = seed % 2 == 0 ? 24 << 10 : 4 << 20;
@@ -96,8 +106,13 @@ void Round(uint32_t seed, Totals* totals) {
   ASSERT_TRUE(store.ok()) << store.status();
   transport::Upstream upstream(TestProxy::To(function.target()), nullptr, 2);
   insight::explain::MissMemory misses({}, &clock);
+  Tuning tuning;
   FunctionHandler handler(0, options, store->get(), &clock, &upstream,
-                          instruments.function(0), nullptr, &misses);
+                          instruments.function(0), nullptr, &misses, nullptr,
+                          &tuning);
+  const auto request = [tuned](uint64_t n, int tick, const std::string& tag) {
+    return tuned ? Drifted(tick, tag, NameOf(n)) : Request(NameOf(n), tag);
+  };
   auto listener = std::make_unique<TestListener>(&handler, 2);
   Purger::Deps deps;
   deps.store = store->get();
@@ -108,7 +123,7 @@ void Round(uint32_t seed, Totals* totals) {
   std::vector<cache::key::Key> keys;
   for (uint64_t n = 0; n < kNames; ++n) {
     LookUpOrder order;
-    order.request = Request(NameOf(n), "t");
+    order.request = request(n, 0, "t");
     keys.push_back(*purger.KeyOf(order));
   }
 
@@ -120,7 +135,8 @@ void Round(uint32_t seed, Totals* totals) {
     std::mt19937 dice(seed + 1);
     while (!done) {
       // With answers in between.
-      for (const int seen = answers; !done && answers < seen + 2;) {
+      const int apart = tuned ? 60 : 2;
+      for (const int seen = answers; !done && answers < seen + apart;) {
         absl::SleepFor(absl::Microseconds(200));
       }
       const uint64_t n = dice() % kNames;
@@ -155,10 +171,11 @@ void Round(uint32_t seed, Totals* totals) {
     int64_t born = 0;
     ASSERT_EQ(text[0], NameOf(one.n));
     ASSERT_TRUE(absl::SimpleAtoi(text[1], &born));
-    ASSERT_GT(born, one.before)
+    ASSERT_GT(born, one.before - (tuned ? 1 : 0))
         << "purged, and served again: " << one.caller->cache_status();
     const std::string said = one.caller->cache_status();
     totals->hits += absl::StrContains(said, "hit");
+    totals->drifted += absl::StrContains(said, "detail=drift");
     totals->collapsed += absl::StrContains(said, "collapsed");
     totals->misses += absl::StrContains(said, "fwd=miss");
   };
@@ -166,7 +183,8 @@ void Round(uint32_t seed, Totals* totals) {
   for (int i = 0; i < 3; ++i) {
     channels.push_back(Connect(listener->address()));
   }
-  for (int i = 0; i < 250 && !::testing::Test::HasFatalFailure(); ++i) {
+  const int calls = tuned ? 600 : 250;
+  for (int i = 0; i < calls && !::testing::Test::HasFatalFailure(); ++i) {
     Sent next;
     next.caller = std::make_shared<Caller>();
     next.n = random() % kNames;
@@ -175,7 +193,7 @@ void Round(uint32_t seed, Totals* totals) {
       next.caller->context.AddMetadata("cache-control", "no-cache");
     }
     next.caller->Start(channels[random() % channels.size()], kRunFunctionV1,
-                       Request(NameOf(next.n), absl::StrCat("tag", i)));
+                       request(next.n, i / 3, absl::StrCat("tag", i)));
     if (random() % 15 == 0) {
       next.cancelled = true;
       next.caller->context.TryCancel();
@@ -189,22 +207,26 @@ void Round(uint32_t seed, Totals* totals) {
   for (const Sent& one : sent) check(one);
   done = true;
   operates.join();
-  EXPECT_TRUE(Eventually([&] { return handler.GetFlights().empty(); }));
+  EXPECT_TRUE(Eventually([&] {
+    return handler.GetFlights().empty() && handler.GetFlights().unattended == 0;
+  }));
   listener = nullptr;
   EXPECT_TRUE(handler.GetFlights().empty());
   EXPECT_EQ(instruments.function(0).ReadGauges().flights, 0);
   EXPECT_TRUE(Eventually([&] { return (*store)->bans().figures().keys == 0; }));
 }
 
-void Rounds(uint32_t first, uint32_t rounds) {
+void Rounds(uint32_t first, uint32_t rounds, bool tuned = false) {
   Totals totals;
   for (uint32_t seed = first; seed < first + rounds; ++seed) {
     SCOPED_TRACE(seed);
-    Round(seed, &totals);
+    Round(seed, tuned, &totals);
     if (::testing::Test::HasFailure()) return;
   }
-  std::printf("%d hits, %d collapsed, %d misses, %d purges\n", totals.hits,
-              totals.collapsed, totals.misses, totals.purged);
+  std::printf("%d hits (%d across drift), %d collapsed, %d misses, %d purges\n",
+              totals.hits, totals.drifted, totals.collapsed, totals.misses,
+              totals.purged);
+  EXPECT_GT(totals.drifted, tuned ? 0 : -1);
   EXPECT_GT(totals.hits, 0);
   EXPECT_GT(totals.collapsed, 0);
   EXPECT_GT(totals.misses, 0);
@@ -212,6 +234,14 @@ void Rounds(uint32_t first, uint32_t rounds) {
 }
 
 TEST(CallPurgeScheduleTest, WhatIsPurgedIsNeverServedAgain) { Rounds(1, 6); }
+
+TEST(CallPurgeScheduleTest, NorIsItServedAcrossDrift) {
+  Rounds(1, 6, /*tuned=*/true);
+}
+
+TEST(CallPurgeScheduleHeavyTest, NorIsItServedAcrossDrift) {
+  Rounds(1000, 30, /*tuned=*/true);
+}
 
 TEST(CallPurgeScheduleHeavyTest, WhatIsPurgedIsNeverServedAgain) {
   Rounds(1000, 60);

@@ -478,7 +478,7 @@ class Schedule {
 
   void Ask(const RunRef& run) {
     if (table_->CallersWait()) return;
-    auto running = evidence_.Begin(run->asked.key(), "", 0.1, now_);
+    auto running = evidence_.Begin(run->asked.key(), 0.1, now_);
     if (!running.has_value()) return;
     ++begun_;
     ASSERT_TRUE(proving_.insert(run->asked.composite).second)

@@ -322,7 +322,7 @@ struct Event {
 class ProofEndTest : public QuestionTest,
                      public ::testing::WithParamInterface<Event> {};
 
-// Whatever comes during a question, its proof ends, and proves nothing.
+// With such an event during a question its proof ends, and proves nothing.
 TEST_P(ProofEndTest, DuringEachQuestion) {
   for (int at = 1; at <= Proof::kQuestions; ++at) {
     SCOPED_TRACE(at);
