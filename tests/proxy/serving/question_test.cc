@@ -154,6 +154,28 @@ TEST_F(QuestionTest, AtADifferenceTheRequestAsItCameIsSentInBetween) {
   ExpectNoQuestion();
 }
 
+// A step that reads drift gets no questions about it until such a purge.
+TEST_F(QuestionTest, APurgeOfTheFunctionForgetsThatAStepReads) {
+  Repeat();
+  const std::string other = Response("t", "other", kTtl).SerializeAsString();
+  // The first question, the request as it came, that question again, and the
+  // same about versions alone.
+  for (int i = 0; i < 2; ++i) {
+    AnswerQuestions(1, other);
+    AnswerQuestions(1);
+    AnswerQuestions(1, other);
+  }
+  WaitForQuestions();
+  Run(Drifted(4));
+  ExpectNoQuestion();
+  Proxy().handler().DetachFlight(KeyOf(Drifted(4)));
+  for (int tick = 5; tick <= 8; ++tick) Run(Drifted(tick));
+  ExpectNoQuestion();
+  Proxy().handler().DetachFlights();
+  Run(Drifted(9));
+  ExpectQuestionsAfter(10);
+}
+
 // ---- When none is asked.
 
 TEST_F(QuestionTest, AtMostTwoOfAFunctionRunAtOnce) {
