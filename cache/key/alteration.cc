@@ -332,7 +332,7 @@ void VisitDrift(const MaskSet& masks, v1::RunFunctionRequest* request,
 }
 
 std::string RandomTag() {
-  thread_local absl::BitGen random;
+  absl::BitGen random;
   std::string bytes(32, '\0');
   for (char& byte : bytes)
     byte = static_cast<char>(absl::Uniform<uint8_t>(random));

@@ -62,7 +62,7 @@ CommandLine MakeLine(std::string* out) {
   CommandLine line(
       "Shows on one machine what fncache does: a slow function, the daemon in "
       "front of\nit, a crash, an expiry, what was saved, heartbeats with tune: "
-      "on, why calls missed,\nand the mask that ends that.",
+      "on, why calls\nmissed, and the mask that ends that.",
       "fncache demo");
   line.AddOption("--out", out,
                  "Leave report.html and the last step's data here")

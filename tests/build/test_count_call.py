@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # The aim is 75 members, 8 flags, 4 timers, 38 pairs for a hit and 50 for a miss.
-BOUNDS = {"members": 96, "flags": 6, "timers": 5, "hit_pairs": 33, "miss_pairs": 50}
+BOUNDS = {"members": 101, "flags": 6, "timers": 5, "hit_pairs": 34, "miss_pairs": 51}
 
 
 def count(root, *arguments):
