@@ -171,7 +171,7 @@ std::string Write(const Time& time) {
   return text;
 }
 
-// Alters all drift of one request. What is altered is gathered first, since an
+// Alters all drift of one request. It is gathered first, since an
 // order of all of it is needed.
 class Alteration {
  public:

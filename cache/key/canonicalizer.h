@@ -32,8 +32,8 @@ class Canonicalizer {
   // The slices as one: a copy, if there are several.
   absl::string_view Join(absl::Span<const absl::string_view> slices);
 
-  // Of a request. Views of the request, or of buffers that stay until the next
-  // run.
+  // What is made of a request: views of it, or of buffers that stay until the
+  // next run.
   struct Form {
     absl::string_view bytes;   // the prefix, and behind it the canonical form
     absl::string_view tag;     // meta.tag

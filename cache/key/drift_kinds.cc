@@ -41,7 +41,7 @@ void ForEachTime(absl::string_view form,
   for (; !holders.empty(); holders.pop_front()) {
     size_t left = holders.front().size;
     // An element of a list is a Value, and an entry of a Struct has a key and a
-    // Value. What else there may be are unknown fields, which come last.
+    // Value. Unknown fields may follow.
     while (left > 0 && p != end && *p == kStructFields) {
       const char* const start = p++;
       uint32_t size;

@@ -147,7 +147,7 @@ class Entry {
     return (refs_.load(std::memory_order_relaxed) & kReads) / kOneRead;
   }
 
-  // Of the request that it answered; absent without tuning.
+  // The drift digest of the request that it answered; absent without tuning.
   absl::optional<key::Key> drift() const;
   absl::string_view meta_rest() const;
   absl::string_view body() const { return {bytes(), body_size_}; }

@@ -53,7 +53,7 @@ struct FunctionOptions {
   // True: entries answer across drift once the function has shown that it does
   // not read it. Not with KeySource::kTag.
   bool tune = false;
-  // What each run for a caller adds to the question budget. [0, 1]
+  // Questions that each run for a caller adds to the budget. [0, 1]
   double tune_share = 0.1;
 
   // Tuning works: not where nothing is served from the cache.

@@ -191,7 +191,7 @@ bool HasTimeOrManager(const pb::Value& value, const std::string& key) {
           std::any_of(text.begin(), text.end(), absl::ascii_isalpha));
 }
 
-// What a text is made of, digits aside.
+// The text with zeros for digits.
 std::string FormOf(std::string text) {
   for (char& c : text) {
     if (absl::ascii_isdigit(c)) c = '0';

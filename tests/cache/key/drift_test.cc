@@ -159,8 +159,8 @@ TEST(DriftKey, HasAMarkInsteadOfEachDrift) {
   EXPECT_EQ(tuned(request).drift, drift);
 }
 
-// What takes the place of a drift is another request, unless it is a drift of
-// the same type.
+// A request with another value instead of a drift is another request, unless
+// that is a drift of the same type.
 TEST(DriftKey, EverythingElseCountsAsItStands) {
   using Set = std::function<void(pb::Value*)>;
   const auto text = [](std::string what) {
