@@ -32,7 +32,7 @@ class Canonicalizer {
   // The slices as one: a copy, if there are several.
   absl::string_view Join(absl::Span<const absl::string_view> slices);
 
-  // What is made of a request: views of it, or of buffers that stay until the
+  // The result for a request: views of it, or of buffers that stay until the
   // next run.
   struct Form {
     absl::string_view bytes;   // the prefix, and behind it the canonical form

@@ -31,9 +31,10 @@ char* MarkEntry(const MaskNode& node, char* head, char* end,
 inline bool MayBeDrift(absl::string_view key) {
   const char* const value = key.data() + key.size();
   // Tag and length, then the tag of a text, its length, and itself.
-  const bool is_time = (value[8] == '-') & (value[14] == 'T');
-  return is_time | (key.size() == kVersionKey.size()) |
-         (key.size() == kManagedFieldsKey.size());
+  // Numbers, so that there is no branch.
+  const int is_time = int{value[8] == '-'} & int{value[14] == 'T'};
+  return (is_time | int{key.size() == kVersionKey.size()} |
+          int{key.size() == kManagedFieldsKey.size()}) != 0;
 }
 // The same of an element of a list. `key` is the map key above the list.
 char* MarkElement(const MaskNode& node, absl::string_view key, char* head,
