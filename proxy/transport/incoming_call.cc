@@ -37,9 +37,6 @@ constexpr size_t kCallAtFunction = 12 << 10;
 constexpr size_t kUnpacker = 40 << 10;
 constexpr size_t kBeginning = 1 << 10;
 
-constexpr char kOverCap[] =
-    "the calls on this connection exceed its cap of inflight.bytes";
-
 // Takes the fields of a call that is not served. The stream keeps none of them,
 // and no trailers, however long it stays open.
 http2::Fields TakeFields(http2::Stream& stream) {
@@ -102,8 +99,7 @@ http2::StreamUser* IncomingCall::Accept(http2::Stream& stream, Worker* worker,
           std::max(*stream.connection().account(), calls) + WeightOf(fields),
           *limits->grants)) {
     inflight->CountRefused();
-    return Refuse(stream, limits->handler, Refusal::kRoom,
-                  grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, kOverCap));
+    return Refuse(stream, limits->handler, Refusal::kRoom, OverCap());
   }
   // The call deletes itself when its stream is closed and it has no owner.
   auto* const call = new IncomingCall(stream, worker, limits);

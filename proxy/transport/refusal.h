@@ -22,6 +22,10 @@ enum class Refusal {
   kLoop,      // it has passed this proxy before
 };
 
+// The words of kRoom if a connection keeps more than its cap.
+inline constexpr char kOverCap[] =
+    "the calls on this connection exceed its cap of inflight.bytes";
+
 // Bytes that fields of this size take beyond the usual: three times their size,
 // once with the call and twice as they are sent on. 0 up to 1 KiB.
 inline size_t WeightOf(const http2::Fields& fields) {

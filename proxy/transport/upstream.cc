@@ -38,9 +38,6 @@ constexpr uint32_t kLargestFrame = 64 << 10;
 constexpr char kNoneEnded[] =
     "calls to functions hold inflight.bytes, and none has ended for 5s";
 
-constexpr char kOverCap[] =
-    "the calls on this connection exceed its cap of inflight.bytes";
-
 constexpr char kNoMemoryForFields[] =
     "other calls use inflight.bytes: no quota is left for the function's "
     "metadata";
