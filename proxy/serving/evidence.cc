@@ -309,9 +309,11 @@ bool Evidence::Take(Running* running, absl::Time now) {
 
 Finding Evidence::Report(Running* running, Answered answer, absl::Time now) {
   MutexLock lock(&mutex_);
-  ++functions_[running->function]
-        .figures.questions[static_cast<size_t>(answer)];
-  running->proof.Take(answer);
+  Function& function = functions_[running->function];
+  ++function.figures.questions[static_cast<size_t>(answer)];
+  // A failure of any call of the function ends its proofs.
+  const bool failed = function.failed >= running->began;
+  running->proof.Take(failed ? Answered::kNone : answer);
   Finding finding = LearnReads(*running, now);
   if (!running->proof.ended()) return finding;
   const auto found = steps_.find(running->step);

@@ -24,6 +24,10 @@ void Proof::Take(Answered answer) {
       return;
     case Stage::kAgain:
       if (same) return End(ProofResult::kVaries);
+      stage_ = Stage::kOnceMore;
+      return;
+    case Stage::kOnceMore:
+      if (same) return End(ProofResult::kVaries);
       found_ = true;
       if (versions_alone_) {
         reads_ = Reads::kAll;

@@ -4,13 +4,16 @@
 // the answer, until the proof ends.
 //
 //   question 1, 2, 3, 4, all the same            -> the proof ends: proven
-//   a question differs -> the request as it came -> that question again
+//   a question differs -> the request as it came -> that question, twice again
 //     the request differs, or the question is now the same -> varies
 //     the request is the same, and the question differs again -> the step reads
 //       after questions with all drift altered: questions 1 to 4 once more,
 //         with versions alone altered
 //       after questions about versions alone: the proof ends: read
 //   an error or a time-out                       -> the proof ends: failed
+//
+// The question is sent twice again because of functions whose answers
+// alternate: the second time they give the answer of before.
 //
 // Thread-compatible. A plain value.
 #ifndef FNCACHE_PROXY_SERVING_PROOF_H_
@@ -77,7 +80,13 @@ class Proof {
   bool versions_alone() const { return versions_alone_; }
 
  private:
-  enum class Stage : uint8_t { kQuestion, kAsItCame, kAgain, kEnded };
+  enum class Stage : uint8_t {
+    kQuestion,
+    kAsItCame,
+    kAgain,
+    kOnceMore,
+    kEnded
+  };
 
   void End(ProofResult result) {
     stage_ = Stage::kEnded;

@@ -116,6 +116,16 @@ void Questions::Next() {
 }
 
 void Questions::Work() {
+  if (call_ == nullptr) return Make();
+  answered_ = Compare();
+}
+
+void Questions::OnWorked() {
+  if (call_ == nullptr) return Send();
+  Report(answered_);
+}
+
+void Questions::Make() {
   const Question question = running_->proof.next();
   using cache::key::Altered;
   altered_ =
@@ -134,7 +144,7 @@ void Questions::Work() {
   if (!digest.keyed || digest.key != key_) altered_.reset();
 }
 
-void Questions::OnWorked() {
+void Questions::Send() {
   // A question that cannot be made costs nothing.
   if (!altered_.has_value() || !MayAsk() || !context_.flights.TakeSlot()) {
     return End();
@@ -151,12 +161,8 @@ void Questions::OnWorked() {
       });
 }
 
-Answered Questions::Compare(transport::UnaryCall& call) {
-  const transport::Message& message = call.response();
-  if (!call.status().ok() || !message.valid() || message.compressed() ||
-      !call.doubt().empty()) {
-    return Answered::kNone;
-  }
+Answered Questions::Compare() {
+  const transport::Message& message = call_->response();
   const auto view = cache::ReadResponse(message.bytes());
   if (!view.ok()) return Answered::kNone;
   const absl::optional<TunedEntry> answer =
@@ -188,7 +194,16 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
                                         call.latency());
     context_.instruments.RecordQuestion(call.latency());
   }
-  const Answered answered = Compare(call);
+  const transport::Message& message = call.response();
+  if (!call.status().ok() || !message.valid() || message.compressed() ||
+      !call.doubt().empty()) {
+    return Report(Answered::kNone);
+  }
+  // To compare a large answer takes as long as many keys.
+  if (worker_->Offload(this)) OnWorked();
+}
+
+void Questions::Report(Answered answered) {
   const absl::Time now = context_.clock.Now();
   if (answered == Answered::kNone) {
     state_->evidence->OnFailure(context_.id, now);
@@ -204,8 +219,7 @@ void Questions::OnAnswer(transport::UnaryCall& call) {
   }
   context_.flights.ReturnSlot();
   has_slot_ = false;
-  call_ = nullptr;
-  // The call that ends here keeps this object until it returns.
+  call_ = nullptr;  // self_ keeps this object
   Next();
 }
 

@@ -61,11 +61,14 @@ class Questions final : private transport::Job,
   // The settings are those of the call, and its answer is not purged.
   bool Holds() const;
   bool MayAsk() const;
-  // Makes the request of a question.
+  // Makes the request of a question, or compares its answer.
   void Work() override;
   void OnWorked() override;
+  void Make();
+  void Send();
   void OnAnswer(transport::UnaryCall& call);
-  Answered Compare(transport::UnaryCall& call);
+  Answered Compare();
+  void Report(Answered answered);
   // An answer differs: notes where, for the log, and names the step.
   void NoteDifference(const cache::ResponseView& view,
                       const TunedEntry& answer);
@@ -88,8 +91,10 @@ class Questions final : private transport::Job,
   Finding finding_;    // of this proof so far
   std::string paths_;  // at which its last answer that differed does, if known
   absl::optional<std::string> altered_;  // the next question
+  Answered answered_ = Answered::kNone;
   bool has_slot_ = false;
   std::shared_ptr<Questions> self_;  // from Start to End
+  // From a question's sending until its answer is reported.
   std::shared_ptr<transport::UnaryCall> call_;
 };
 

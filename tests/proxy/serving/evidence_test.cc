@@ -390,7 +390,7 @@ TEST_F(EvidenceTest, TimesThatAreReadCountForAllKeysOfTheStep) {
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kHit);
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
   Repeat(kOtherKey);
-  Prove(kOtherKey, "dsdssss");
+  Prove(kOtherKey, "dsddssss");
   for (const Key& key : {kKey, kOtherKey}) {
     EXPECT_EQ(VerdictOf(key, {3, 3, 0}), DriftVerdict::kRead);
     EXPECT_EQ(VerdictOf(key, {2, 3, 0}), DriftVerdict::kRead);
@@ -427,10 +427,12 @@ TEST_F(EvidenceTest, AFindingIsReportedOnce) {
   };
   expect(answer(Answered::kDiffers), false, false, 0);
   expect(answer(Answered::kSame), false, false, 0);
+  expect(answer(Answered::kDiffers), false, false, 0);
   // Times differed in one of the two hits.
   expect(answer(Answered::kDiffers), true, false, 1);
   expect(answer(Answered::kDiffers), false, false, 0);
   expect(answer(Answered::kSame), false, false, 0);
+  expect(answer(Answered::kDiffers), false, false, 0);
   expect(answer(Answered::kDiffers), true, false, 1);
   EXPECT_TRUE(running->proof.ended());
 
@@ -455,7 +457,7 @@ TEST_F(EvidenceTest, AStepThatReadsVersionsIsNeitherAskedNorBelieved) {
   Repeat(kKey);
   Prove(kKey);
   Repeat(kOtherKey);
-  Prove(kOtherKey, "dsddsd");
+  Prove(kOtherKey, "dsdddsdd");
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
   EXPECT_FALSE(Run(kOtherKey, {3, 3, 0}).questions_due);
   EXPECT_FALSE(Run(kOtherKey, {4, 4, 0}, 2).questions_due);
@@ -467,7 +469,7 @@ TEST_F(EvidenceTest, WhileVersionsAreUndecidedNoDriftIsBelieved) {
   Prove(kKey);
   Repeat(kOtherKey);
   auto running = Begin(kOtherKey);
-  Answer(&*running, "dsd");
+  Answer(&*running, "dsdd");
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
   Answer(&*running, "sn");
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kRead);
@@ -481,7 +483,7 @@ TEST_F(EvidenceTest, WhileVersionsAreUndecidedNoDriftIsBelieved) {
 
 TEST_F(EvidenceTest, WhereTimesAreReadAnotherAnswerAfterOtherTimesIsNoNews) {
   Repeat(kKey);
-  Prove(kKey, "dsdssss");
+  Prove(kKey, "dsddssss");
   EXPECT_FALSE(Run(kKey, {3, 3, 0}, 2).questions_due);
   EXPECT_TRUE(Run(kKey, {4, 3, 0}, 3).questions_due);
 }
@@ -508,13 +510,25 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterCountsOverARefill) {
   EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kHit);
 }
 
+TEST_F(EvidenceTest, AFailureOfAnyCallEndsTheProofsOfTheFunction) {
+  Repeat(kKey);
+  auto running = Begin(kKey);
+  Answer(&*running, "sss");
+  ASSERT_TRUE(evidence_.Take(&*running, now_));
+  evidence_.OnFailure(kFunction, now_);
+  evidence_.Report(&*running, Answered::kSame, now_);
+  EXPECT_TRUE(running->proof.ended());
+  EXPECT_EQ(running->proof.result(), ProofResult::kFailed);
+  EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kUnproven);
+}
+
 TEST_F(EvidenceTest, AProofThatComesBackLaterIsNotBelievedWhereItsStepReads) {
   Repeat(kKey);
   Repeat(kOtherKey);
   auto running = Begin(kKey);
   Answer(&*running, "sss");
   ASSERT_TRUE(evidence_.Take(&*running, now_));
-  Prove(kOtherKey, "dsdssss");
+  Prove(kOtherKey, "dsddssss");
   evidence_.Report(&*running, Answered::kSame, now_);
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kRead);
   EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), DriftVerdict::kHit);
@@ -524,9 +538,9 @@ TEST_F(EvidenceTest, TwoProofsMayFindThatTheStepReadsTimes) {
   Repeat(kKey);
   Repeat(kOtherKey);
   auto running = Begin(kKey);
-  Answer(&*running, "ds");
+  Answer(&*running, "dsd");
   ASSERT_TRUE(evidence_.Take(&*running, now_));
-  Prove(kOtherKey, "dsdssss");
+  Prove(kOtherKey, "dsddssss");
   evidence_.Report(&*running, Answered::kDiffers, now_);
   Answer(&*running, "ssss");
   EXPECT_EQ(VerdictOf(kKey, {3, 3, 0}), DriftVerdict::kRead);
@@ -534,7 +548,7 @@ TEST_F(EvidenceTest, TwoProofsMayFindThatTheStepReadsTimes) {
 }
 
 TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
-  for (const char* const others : {"dsdssss", "dsddsd", "dd", "n"}) {
+  for (const char* const others : {"dsddssss", "dsdddsdd", "dd", "n"}) {
     evidence_.ForgetFunction(absl::nullopt);
     entries_.clear();
     Repeat(kKey);
@@ -543,7 +557,7 @@ TEST_F(EvidenceTest, AProofStopsWhereItsStepIsFoundToReadOrPauses) {
     Answer(&*running, "s");
     Prove(kOtherKey, others);
     EXPECT_FALSE(evidence_.Take(&*running, now_)) << others;
-    EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), others == std::string("dsddsd")
+    EXPECT_EQ(VerdictOf(kKey, {3, 2, 0}), others == std::string("dsdddsdd")
                                               ? DriftVerdict::kRead
                                               : DriftVerdict::kUnproven);
   }
@@ -740,7 +754,7 @@ TEST_F(EvidenceTest, APurgeForgetsAKeyAFunctionOrAll) {
   EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kHit);
   // A purge of the function also forgets what its steps read.
   Repeat(kKey, 10);
-  Prove(kKey, "dsddsd");
+  Prove(kKey, "dsdddsdd");
   EXPECT_EQ(evidence_.StepsOf(kFunction).size(), 1u);
   evidence_.ForgetFunction(kFunction);
   EXPECT_EQ(VerdictOf(kOtherKey, {3, 3, 0}), DriftVerdict::kUnproven);
@@ -765,7 +779,7 @@ TEST_F(EvidenceTest, FiguresCountKeysQuestionsProofsAndRevokedHits) {
   EXPECT_EQ(Figures().revoked_hits, 0u);
   Repeat(kOtherKey);
   const absl::Time found = now_;
-  Prove(kOtherKey, "dsdssss");
+  Prove(kOtherKey, "dsddssss");
   // The hits where versions alone differed stay good.
   EXPECT_EQ(Figures().revoked_hits, 3u);
   const auto steps = evidence_.StepsOf(kFunction);
@@ -776,14 +790,14 @@ TEST_F(EvidenceTest, FiguresCountKeysQuestionsProofsAndRevokedHits) {
   Judge(kKey, {4, 2, 0});
   now_ += absl::Hours(25);
   Run(kKey, {3, 3, 0});
-  Prove(kKey, "dsd");
+  Prove(kKey, "dsdd");
   EXPECT_EQ(Figures().hits, 6u);
   EXPECT_EQ(Figures().revoked_hits, 6u);
   EXPECT_EQ(evidence_.StepsOf(kFunction)[0].reads, Reads::kAll);
   EXPECT_EQ(evidence_.StepsOf(kFunction)[0].read_since, found);
   EXPECT_EQ(Figures().steps_read, 1u);
   const Evidence::FunctionFigures figures = Figures();
-  EXPECT_EQ(figures.questions, (std::array<uint64_t, 3>{4 + 5 + 1, 4, 0}));
+  EXPECT_EQ(figures.questions, (std::array<uint64_t, 3>{4 + 5 + 1, 6, 0}));
   EXPECT_EQ(figures.proofs, (std::array<uint64_t, 4>{1, 2, 0, 0}));
 }
 

@@ -41,7 +41,7 @@ TEST(ProofTest, FourSameAnswersProveIt) {
 
 TEST(ProofTest, ADifferenceIsCheckedThenVersionsAreAskedAboutAlone) {
   Proof proof(Reads::kNothing);
-  EXPECT_EQ(Asked(&proof, "ssdsd"), "12303");
+  EXPECT_EQ(Asked(&proof, "ssdsdd"), "123033");
   EXPECT_FALSE(proof.ended());
   // Found at once, although nothing is decided.
   EXPECT_EQ(proof.reads(), Reads::kUndecided);
@@ -55,7 +55,7 @@ TEST(ProofTest, ADifferenceIsCheckedThenVersionsAreAskedAboutAlone) {
 
 TEST(ProofTest, VersionsAreReadIfTheyMakeADifferenceAlone) {
   Proof proof(Reads::kNothing);
-  EXPECT_EQ(Asked(&proof, "dsdsdsd"), "101v1202");
+  EXPECT_EQ(Asked(&proof, "dsddsdsdd"), "1011v12022");
   EXPECT_TRUE(proof.ended());
   EXPECT_EQ(proof.result(), ProofResult::kRead);
   EXPECT_EQ(proof.reads(), Reads::kAll);
@@ -70,14 +70,15 @@ TEST(ProofTest, WhereTheStepReadsTimesOnlyVersionsAreAskedAbout) {
     EXPECT_EQ(proven.reads(), Reads::kTimes);
     EXPECT_TRUE(proven.versions_alone());
     Proof read(known);
-    EXPECT_EQ(Asked(&read, "sdsd"), "v1202");
+    EXPECT_EQ(Asked(&read, "sdsdd"), "v12022");
     EXPECT_EQ(read.result(), ProofResult::kRead);
     EXPECT_EQ(read.reads(), Reads::kAll);
   }
 }
 
 TEST(ProofTest, InAllOtherCasesTheStepVaries) {
-  for (const char* const answers : {"dd", "ssdd", "dss", "sssdss", "dsdsdd"}) {
+  for (const char* const answers :
+       {"dd", "ssdd", "dss", "sssdss", "dsds", "dsdddd"}) {
     Proof proof(Reads::kNothing);
     Asked(&proof, answers);
     EXPECT_TRUE(proof.ended()) << answers;
@@ -87,7 +88,8 @@ TEST(ProofTest, InAllOtherCasesTheStepVaries) {
 }
 
 TEST(ProofTest, AnErrorIsNoAnswerAndEndsIt) {
-  for (const char* const answers : {"n", "sssn", "dn", "dsn", "dsdsn"}) {
+  for (const char* const answers :
+       {"n", "sssn", "dn", "dsn", "dsdn", "dsddsn"}) {
     Proof proof(Reads::kNothing);
     Asked(&proof, answers);
     EXPECT_TRUE(proof.ended()) << answers;
