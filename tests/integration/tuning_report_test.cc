@@ -134,11 +134,21 @@ class TuningReportTest : public ::testing::Test {
         daemon_->Listening()[0], grpc::InsecureChannelCredentials(), channel));
   }
 
-  void Call(const std::string& name) {
+  void Call(const std::string& name) { Call(Request(name, ++tick_)); }
+  void Call(const fn::RunFunctionRequest& request) {
     grpc::ClientContext context;
     fn::RunFunctionResponse response;
-    ASSERT_TRUE(
-        stub_->RunFunction(&context, Request(name, ++tick_), &response).ok());
+    ASSERT_TRUE(stub_->RunFunction(&context, request, &response).ok());
+  }
+  // The same with a number that a provider counts, which is no drift.
+  void Poll(int polls) {
+    fn::RunFunctionRequest request = Request("logs", ++tick_);
+    Struct* const object =
+        (*request.mutable_observed()->mutable_resources())["bucket"]
+            .mutable_resource();
+    (*Child(object, "status")->mutable_fields())["polls"].set_number_value(
+        polls);
+    Call(request);
   }
 
   std::string Get(const std::string& path) {
@@ -306,6 +316,36 @@ TEST_F(TuningReportTest, AStepThatVariesIsReported) {
   EXPECT_THAT(Admin({"tune"}),
               AllOf(HasSubstr("varies, asked from "), HasSubstr("GoTemplate")));
   EXPECT_THAT(Get("/statusz"), HasSubstr("1 step varies"));
+}
+
+// The mask over the number that changed is named, and nothing of the drift that
+// changed with it.
+TEST_F(TuningReportTest, WhatElseChangedWithoutChangingAnswersIsNamed) {
+  for (const std::string settings : {"tune: on\n", ""}) {
+    Start(settings);
+    for (int i = 0; i < 4; ++i) Poll(i);
+    const std::string mask = "observed.resources.bucket.resource.status.polls";
+    const std::string text = Admin({"tune", "--function", "function-a"});
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n  ", mask)));
+    EXPECT_THAT(text, HasSubstr("     3  your promise\n"));
+    EXPECT_THAT(text, HasSubstr("\nA mask is your promise that the function"));
+    const json changed = json::parse(
+        Admin({"tune", "--function", "function-a",
+               "--json"}))["functions"][0]["changed_without_changing_answers"];
+    EXPECT_EQ(changed, json::array({{{"path", mask},
+                                     {"mask", mask},
+                                     {"runs", 3},
+                                     {"function_asked", false}}}));
+    EXPECT_EQ(
+        json::parse(
+            Get("/statusz?format=json"))["functions"][0]["changed_in_repeats"],
+        json::array({{{"path", mask}, {"mask", mask}, {"count", 3}}}));
+  }
+  // Answers that change with it make no mask.
+  Start("tune: on\n");
+  function_.varies = true;
+  for (int i = 0; i < 4; ++i) Poll(i);
+  EXPECT_THAT(Admin({"tune"}), Not(HasSubstr("your promise")));
 }
 
 TEST_F(TuningReportTest, UnderAnotherModeTuningIsIdle) {
