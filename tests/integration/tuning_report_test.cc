@@ -4,6 +4,7 @@
 // does.
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ namespace fn = apiextensions::fn::proto::v1;
 using google::protobuf::Struct;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -346,6 +349,35 @@ TEST_F(TuningReportTest, WhatElseChangedWithoutChangingAnswersIsNamed) {
   function_.varies = true;
   for (int i = 0; i < 4; ++i) Poll(i);
   EXPECT_THAT(Admin({"tune"}), Not(HasSubstr("your promise")));
+}
+
+// fncache explain neither lists drift nor proposes masks for it.
+TEST_F(TuningReportTest, ATraceNamesNoDriftAsWhatChanged) {
+  for (const bool tunes : {true, false}) {
+    const std::string trace = dir_.File(tunes ? "tuned" : "plain");
+    Start(absl::StrCat(tunes ? "tune: on\n" : "", "trace:\n  dir: ", trace,
+                       "\n"));
+    for (int i = 0; i < 4; ++i) Poll(i);
+    Admin({"trace", "stop"});
+    Process explain({"explain", "--json", trace});
+    ASSERT_EQ(explain.Wait(), 0) << explain.Stderr();
+    const json all = json::parse(explain.Stdout());
+    std::set<std::string> paths;
+    for (const json& path : all["paths"]) paths.insert(path["path"]);
+    std::set<std::string> masks;
+    for (const json& mask : all["masks"]) masks.insert(mask["mask"]);
+    const std::string object = "observed.resources.*.resource.";
+    const std::string mask = "observed.resources.bucket.resource.status.polls";
+    if (tunes) {
+      EXPECT_THAT(paths, ElementsAre(object + "status.polls"));
+      EXPECT_THAT(masks, ElementsAre(mask));
+    } else {
+      EXPECT_THAT(paths, ElementsAre(object + "metadata.resourceVersion",
+                                     object + "status.lastSync",
+                                     object + "status.polls"));
+      EXPECT_THAT(masks, Contains(mask));
+    }
+  }
 }
 
 TEST_F(TuningReportTest, UnderAnotherModeTuningIsIdle) {
