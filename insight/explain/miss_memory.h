@@ -114,7 +114,7 @@ class MissMemory {
     Top paths;  // sections where the path is not known
     Top writers;
     Top masks;  // to propose; the function was not asked
-    // What changed besides drift in repeats, also with `tune: on`.
+    // Paths that changed besides drift in repeats, also with `tune: on`.
     std::vector<UnreadPath> unread;
   };
   // One for each function that had changed requests or repeats, ordered by

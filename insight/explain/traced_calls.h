@@ -33,8 +33,8 @@ bool IsKept(const trace::TracedCall& call);
 absl::Time ServedUntil(const trace::TracedCall& call, absl::Duration lifetime,
                        double margin);
 
-// What was in no key: paths of the reading that the masks in force hide, each
-// decided once, and drift under `tune: on`.
+// Values that were in no key: paths of the reading that the masks in force
+// hide, each decided once, and drift under `tune: on`.
 class InForce {
  public:
   // Without `tuned`, drift counts as it does without `tune: on`.

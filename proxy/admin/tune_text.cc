@@ -58,7 +58,7 @@ void AddSteps(const Step& step, Rows* rows) {
       FromProto(step.varies_since()));
 }
 
-// What changed without changing answers; "" if nothing has.
+// The paths that changed without changing answers; "" if there are none.
 std::string UnreadText(const Function& function) {
   if (function.unread().empty()) return "";
   Rows rows = {{"changed without changing answers: mask", "runs", ""}};

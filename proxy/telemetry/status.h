@@ -41,7 +41,7 @@ struct Status {
     LastError last_error{};
     // Absent before the listeners are open.
     absl::optional<FunctionFacts> facts{};
-    // What changed besides drift in repeats.
+    // Paths that changed besides drift in repeats.
     std::vector<insight::explain::UnreadPath> unread{};
   };
   std::vector<Function> functions;  // in the order of reading's
