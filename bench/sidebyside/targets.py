@@ -46,6 +46,10 @@ MISSES_OFF = {
     "17k": Target(0.85),
     "130k": Target(0.75),
 }
+# CPU per hit and per miss with `tune: on`, of 17 KB: that over one without.
+TUNED_HIT_OVER_HIT = Target(1.15, at_least=False)
+HIT_ACROSS_DRIFT_OVER_HIT = Target(1.5, at_least=False)
+DRIFTED_MISS_OVER_MISS = Target(1.25, at_least=False)
 # CPU per unique miss: nginx's over ours.
 MISSES_NGINX_CPU = {
     "4k": Target(1.3),
