@@ -72,6 +72,9 @@ DIGEST_TUNED_OVER_PLAIN = Target(1.15, at_least=False)
 DIGEST_OVER_PARSE = Target(8.0, floor=3.0)
 
 OVERHEAD_BYTES = Target(96, at_least=False)
+# With `tune: on`: what the drift digest adds to an entry, and a key's evidence.
+DRIFT_DIGEST_BYTES = Target(16, at_least=False)
+EVIDENCE_BYTES = Target(400, at_least=False)
 RESIDENT_OVER_COUNTED = Target(1.15, at_least=False)
 CPU_MANY_ENTRIES = Target(1.1, at_least=False)
 # One call at a time on each; and at one rate for all.
