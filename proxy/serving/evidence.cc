@@ -175,8 +175,8 @@ bool Evidence::MayAskLater(FunctionId function, const Key& step, const Key& key,
   const auto found = steps_.find(step);
   const Function& of = functions_[function];
   return (found == steps_.end() || !Silent(*found->second, now)) &&
-         tune_share > 0 && of.figures.budget >= Proof::kQuestions &&
-         of.proofs < kProofsAtOnce && !running_.contains(key);
+         tune_share > 0 && Affords(of) && of.proofs < kProofsAtOnce &&
+         !running_.contains(key);
 }
 
 // --- Runs. ---
@@ -269,8 +269,7 @@ bool Evidence::MayAsk(const Known& known, double tune_share, absl::Time now) {
   // Where nothing is decided, also a key that was proven before is asked.
   const bool proven =
       Proven(known, now) && step.figures.reads != Reads::kUndecided;
-  return !proven && !Silent(step, now) && tune_share > 0 &&
-         function.figures.budget >= Proof::kQuestions &&
+  return !proven && !Silent(step, now) && tune_share > 0 && Affords(function) &&
          function.proofs < kProofsAtOnce && !running_.contains(known.key);
 }
 
@@ -283,19 +282,24 @@ absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
     return absl::nullopt;
   const Step& step = *known->step;
   running_[key].function = step.function;
-  ++functions_[step.function].proofs;
-  return Running{Proof(step.figures.reads), step.function, step.figures.step,
-                 key, now};
+  Running running{Proof(step.figures.reads), step.function, step.figures.step,
+                  key, now};
+  Function& function = functions_[step.function];
+  ++function.proofs;
+  function.reserved += running.reserved;
+  return running;
 }
 
 bool Evidence::Take(Running* running, absl::Time now) {
   MutexLock lock(&mutex_);
   if (running->proof.ended()) return false;
-  double& budget = functions_[running->function].figures.budget;
+  Function& function = functions_[running->function];
+  double& budget = function.figures.budget;
+  const bool affords = running->reserved > 0 || budget - function.reserved >= 1;
   const auto step = steps_.find(running->step);
   // Times that another proof found to be read are not asked about any more. A
   // later proof asks about versions alone.
-  if (budget < 1 || !running_[running->key].key || step == steps_.end() ||
+  if (!affords || !running_[running->key].key || step == steps_.end() ||
       Silent(*step->second, now) ||
       (!running->proof.versions_alone() &&
        step->second->figures.reads != Reads::kNothing)) {
@@ -304,6 +308,10 @@ bool Evidence::Take(Running* running, absl::Time now) {
     return false;
   }
   budget -= 1;
+  if (running->reserved > 0) {
+    --running->reserved;
+    --function.reserved;
+  }
   return true;
 }
 
@@ -376,6 +384,7 @@ Finding Evidence::LearnReads(const Running& running, absl::Time now) {
 void Evidence::End(const Running& running) {
   Function& function = functions_[running.function];
   --function.proofs;
+  function.reserved -= running.reserved;
   ++function.figures.proofs[static_cast<size_t>(running.proof.result())];
   const auto counts = running_.find(running.key);
   Known* const known = Find(running.key);

@@ -179,6 +179,8 @@ class Evidence {
     Key step;
     Key key;
     absl::Time began;
+    // Questions of the budget that are kept for it.
+    int reserved = Proof::kQuestions;
     // Shown with the step if it reads or varies. Set before an answer that
     // differs is reported.
     StepNames seen = {};
@@ -244,7 +246,8 @@ class Evidence {
   };
 
   struct Function {
-    int proofs = 0;  // that run
+    int proofs = 0;    // that run
+    int reserved = 0;  // questions of the budget that are kept for these
     absl::Time failed = absl::InfinitePast();
     FunctionFigures figures;
   };
@@ -293,6 +296,11 @@ class Evidence {
   }
   bool Silent(const Step& step, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The budget suffices for one more proof, beside those that run. Two that
+  // share what is left would both end without a result.
+  static bool Affords(const Function& function) {
+    return function.figures.budget - function.reserved >= Proof::kQuestions;
+  }
   bool MayAsk(const Known& known, double tune_share, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records what a running proof says of its step, and its end.

@@ -645,7 +645,7 @@ TEST_F(EvidenceTest, TheBudgetBeginsAtFortyQuestionsAndRunsAddToIt) {
   Prove({5, 11});
 }
 
-TEST_F(EvidenceTest, AProofThatRunsOutOfBudgetWaitsForALaterRepeat) {
+TEST_F(EvidenceTest, AProofKeepsWhatItNeedsOfTheBudget) {
   Call call;
   call.tune_share = 1e-9;
   for (uint64_t i = 0; i < 11; ++i) {
@@ -656,19 +656,49 @@ TEST_F(EvidenceTest, AProofThatRunsOutOfBudgetWaitsForALaterRepeat) {
     }
     if (i < 9) Prove(call.key);
   }
-  // Four questions are left for two proofs.
+  // Four questions are left. A second proof would end both without a result.
   auto first = Begin({5, 9});
-  auto second = Begin({5, 10});
-  ASSERT_TRUE(first.has_value() && second.has_value());
+  ASSERT_TRUE(first.has_value());
+  EXPECT_FALSE(Begin({5, 10}).has_value());
+  Answer(&*first, "s");
+  EXPECT_FALSE(Begin({5, 10}).has_value());
+  EXPECT_FALSE(
+      evidence_.MayAskLater(kFunction, kStep, {5, 10}, call.tune_share, now_));
   Answer(&*first, "sss");
-  Answer(&*second, "s");
-  EXPECT_FALSE(evidence_.Take(&*first, now_));
-  EXPECT_FALSE(evidence_.Take(&*second, now_));
-  EXPECT_EQ(VerdictOf({5, 9}, {3, 3, 0}), DriftVerdict::kUnproven);
+  EXPECT_EQ(VerdictOf({5, 9}, {2, 2, 0}), DriftVerdict::kUnproven);
+  // 40 more runs add four questions.
+  for (uint64_t n = 3; n < 44; ++n)
+    EXPECT_EQ(Run({5, 10}, {n, n, 0}).questions_due, n >= 42) << n;
+  // Those of a proof that was stopped are free again.
+  auto stopped = Begin({5, 10});
+  ASSERT_TRUE(stopped.has_value());
+  evidence_.Abort(&*stopped);
+  Prove({5, 10});
+  EXPECT_EQ(VerdictOf({5, 10}, {44, 44, 0}), DriftVerdict::kHit);
+}
+
+TEST_F(EvidenceTest, AProofThatRunsOutOfBudgetWaitsForALaterRepeat) {
+  Call call;
+  call.tune_share = 1e-9;
+  for (uint64_t i = 0; i < 10; ++i) {
+    call.key = {5, i};
+    for (uint64_t n = 0; n < 3; ++n) {
+      call.drift = {n, n, 0};
+      Run(call);
+    }
+    if (i < 9) Prove(call.key);
+  }
+  // The four questions that are left show that the step reads drift. Those
+  // about versions alone are not asked yet.
+  auto running = Begin({5, 9});
+  ASSERT_TRUE(running.has_value());
+  Answer(&*running, "dsdd");
+  EXPECT_FALSE(evidence_.Take(&*running, now_));
+  EXPECT_EQ(VerdictOf({5, 9}, {3, 3, 0}), DriftVerdict::kRead);
   for (uint64_t n = 3; n < 44; ++n)
     EXPECT_EQ(Run({5, 9}, {n, n, 0}).questions_due, n >= 42) << n;
   Prove({5, 9});
-  EXPECT_EQ(VerdictOf({5, 9}, {44, 44, 0}), DriftVerdict::kHit);
+  EXPECT_EQ(Figures().keys_proven, 10u);
 }
 
 TEST_F(EvidenceTest, AHitAcrossDriftAddsHalfAQuestionAndFourHundredAreSaved) {
