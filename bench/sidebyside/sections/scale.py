@@ -31,7 +31,7 @@ CACHE = ("--cache-memory", "8GiB")
 FILLS_A_SECOND = 15_000
 VALUE_BYTES = 300
 JUDGED_OVERHEAD = 100_000
-# Of a request: usual, and the most with which it is tuned.
+# Kinds of drift in a usual request, and the most with which it is tuned.
 EVIDENCE_KINDS = (10, 32)
 JUDGED_RESIDENT = 1_000_000
 JUDGED_CPU = 5_000_000

@@ -37,7 +37,7 @@ ASK_NOTHING = (*TUNE, "--tune-share", "0")
 PROVING = Load(1, 1)
 # A pass over the keys proves those whose questions had time and budget.
 MOST_PASSES = 100
-# Of which a few are needed.
+# A few passes are enough.
 PROVING_SECONDS = 8
 
 # Subject -> the outcome of its calls.
