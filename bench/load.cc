@@ -8,7 +8,6 @@
 #include <sys/types.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <map>
@@ -82,8 +81,8 @@ struct Command {
   std::string duration = "5s", warmup = "0s", patience = "20s", ttl = "1h";
   std::string expect_response, write_request, write_response;
   uint64_t connections = 1, streams = 1, rate = 0, calls = 0;
-  uint64_t keys = 64, first_key = 0;
-  bool sequential = false;
+  uint64_t keys = 64, first_key = 0, first_drift = 0;
+  bool sequential = false, drift = false;
 };
 
 int Complain(absl::string_view message, int code) {
@@ -145,6 +144,10 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
   number("--first-key", &to->first_key, 0, UINT64_MAX, "The first of them");
   line.AddFlag("--sequential", &to->sequential,
                "Ask for them in order. Default: at random");
+  line.AddFlag("--drift", &to->drift,
+               "Each call has a drift of its own: a version and a time");
+  number("--first-drift", &to->first_drift, 0, UINT64_MAX,
+         "With --drift: the first of them");
   option("--expect-response", &to->expect_response, "FILE",
          "The message that every answer must be, but for meta");
   option("--write-request", &to->write_request, "FILE",
@@ -169,6 +172,9 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
       to->write_response.empty()) {
     return Complain("--target: needed, as HOST:PORT", kUsage);
   }
+  if (to->drift && !HasDrift(ShapeOf(to->shape).value())) {
+    return Complain("--drift: accepted with --shape 17k, 130k or 1m", kUsage);
+  }
   return absl::nullopt;
 }
 
@@ -187,14 +193,21 @@ WorkloadOptions Messages(const Command& command) {
   return options;
 }
 
+// The drift of call number `n`. Absent: the request's own.
+absl::optional<uint64_t> DriftOf(const Command& command, uint64_t n) {
+  if (!command.drift) return absl::nullopt;
+  return command.first_drift + n;
+}
+
 absl::Status WriteFiles(const Command& command) {
   absl::Status status;
   if (!command.write_request.empty()) {
     WorkloadOptions one = Messages(command);
     one.orders = 1;
     Random random(kSeed);
-    status = WriteTextFile(command.write_request,
-                           Workload(one).Framed(command.first_key, &random));
+    status = WriteTextFile(
+        command.write_request,
+        Workload(one).Framed(command.first_key, DriftOf(command, 0), &random));
   }
   if (!command.write_response.empty()) {
     status.Update(WriteTextFile(
@@ -236,7 +249,8 @@ class Call final : public runner::load::RawCall {
     key_ = run_.command.first_key +
            (run_.command.sequential ? n % keys : run_.random.Below(keys));
     answer_.Reset(n < kSampled || n % kSampled == 0);
-    body_ = run_.workload.Message(key_, &run_.random, &digits_);
+    body_ = run_.workload.Message(key_, DriftOf(run_.command, n), &run_.random,
+                                  &slots_);
     return absl::MakeSpan(body_);
   }
 
@@ -260,8 +274,8 @@ class Call final : public runner::load::RawCall {
  private:
   Run& run_;
   uint64_t key_ = 0;
-  std::array<char, kSlotDigits> digits_;
-  std::array<http2::Slice, 5> body_;
+  Workload::Slots slots_;
+  Workload::Slices body_;
   AnswerCheck answer_;
 };
 

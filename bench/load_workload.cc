@@ -22,32 +22,45 @@ Workload::Workload(const WorkloadOptions& options) : options_(options) {
       const EncodedRequest encoded =
           Encode(request, options.seed + i * options.orders + j);
       prepared_.push_back({GrpcFrame(encoded.bytes), encoded.tag_slot + kPrefix,
-                           encoded.content_slot + kPrefix});
+                           encoded.content_slot + kPrefix,
+                           encoded.version_slot + kPrefix,
+                           encoded.time_slot + kPrefix});
     }
   }
 }
 
-std::array<http2::Slice, 5> Workload::Message(
-    uint64_t key, Random* random, std::array<char, kSlotDigits>* digits) const {
+Workload::Slices Workload::Message(uint64_t key, absl::optional<uint64_t> drift,
+                                   Random* random, Slots* slots) const {
   const size_t request = key % options_.distinct;
   const Prepared& prepared =
       prepared_[request * options_.orders + random->Below(options_.orders)];
-  WriteSlot(key, digits->data());
   const absl::string_view all = prepared.framed;
-  const http2::Slice slot =
-      http2::Slice::Static({digits->data(), digits->size()});
-  const size_t middle = prepared.tag_slot + kSlotDigits;
-  const size_t end = prepared.content_slot + kSlotDigits;
-  return {
-      http2::Slice::Static(all.substr(0, prepared.tag_slot)), slot,
-      http2::Slice::Static(all.substr(middle, prepared.content_slot - middle)),
-      slot, http2::Slice::Static(all.substr(end))};
+  Slices slices;
+  size_t end = 0;  // of the bytes that `slices` has
+  const auto add = [&](size_t slot, const auto& bytes) {
+    slices.push_back(http2::Slice::Static(all.substr(end, slot - end)));
+    slices.push_back(http2::Slice::Static({bytes.data(), bytes.size()}));
+    end = slot + bytes.size();
+  };
+  WriteSlot(key, slots->key.data());
+  add(prepared.tag_slot, slots->key);
+  add(prepared.content_slot, slots->key);
+  if (drift.has_value() && HasDrift(options_.shape)) {
+    WriteDrift(*drift, slots->version.data(), slots->time.data());
+    const bool time_first = prepared.time_slot < prepared.version_slot;
+    if (time_first) add(prepared.time_slot, slots->time);
+    add(prepared.version_slot, slots->version);
+    if (!time_first) add(prepared.time_slot, slots->time);
+  }
+  slices.push_back(http2::Slice::Static(all.substr(end)));
+  return slices;
 }
 
-std::string Workload::Framed(uint64_t key, Random* random) const {
-  std::array<char, kSlotDigits> digits;
+std::string Workload::Framed(uint64_t key, absl::optional<uint64_t> drift,
+                             Random* random) const {
+  Slots slots;
   std::string framed;
-  for (const http2::Slice& slice : Message(key, random, &digits)) {
+  for (const http2::Slice& slice : Message(key, drift, random, &slots)) {
     framed.append(slice.data(), slice.size());
   }
   return framed;

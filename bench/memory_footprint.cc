@@ -3,6 +3,12 @@
 // bytes an entry, resident bytes of the process, and the cost of a look-up.
 //
 //   memory_footprint [--value 300] [--entries 1000,100000,1000000,5000000]
+//                    [--drift 1]
+//   memory_footprint --evidence KINDS
+//
+// With `--drift 1` entries have a drift digest, as with `tune: on`. The second
+// form measures the evidence of keys whose requests have that number of kinds
+// of drift, and prints one object.
 //
 // Prints one JSON array on stdout, an object for each N. Each N has a process
 // of its own, so that none profits from another's pages. Bytes are those
@@ -28,8 +34,10 @@
 #include <vector>
 
 #include "bench/keys.h"
+#include "cache/key/drift_kinds.h"
 #include "cache/store/memory_store.h"
 #include "common/huge_heap.h"
+#include "proxy/serving/evidence.h"
 
 // ------------------------------------------------------------ The allocator
 
@@ -117,7 +125,7 @@ double LookupNanos(MemoryStore* store, uint64_t entries, uint64_t thread) {
   return took.count() / kLookups;
 }
 
-void Measure(uint64_t entries, uint64_t value, bool last) {
+void Measure(uint64_t entries, uint64_t value, bool drift, bool last) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // The daemon's allocator has one heap, in huge pages where it is large.
   mallopt(M_ARENA_MAX, 1);
@@ -134,6 +142,7 @@ void Measure(uint64_t entries, uint64_t value, bool last) {
     info.started = info.arrived = Now();
     info.lifetime = absl::Hours(1);
     info.ttl = absl::Hours(1);
+    if (drift) info.drift = KeyOf(~n);
     store->Put(KeyOf(n), Entry::Create(info, "", {body}), Now());
   }
   const auto stats = store->Stats();
@@ -173,9 +182,57 @@ void Measure(uint64_t entries, uint64_t value, bool last) {
       (together[0] + together[1]) / 2, last ? "" : ",");
 }
 
+// As many keys as are surely kept, each with three runs of other drift.
+int MeasureEvidence(uint64_t kinds) {
+  using fncache::cache::key::DriftKinds;
+  using fncache::proxy::serving::Evidence;
+  using fncache::proxy::serving::RunNews;
+  using fncache::proxy::serving::TunedEntry;
+  using fncache::proxy::serving::TunedRun;
+  constexpr uint64_t kKeys = Evidence::kMostBytes / Evidence::kMostBytesOfKey;
+  constexpr uint64_t kRuns = 3;
+  const int64_t before = g_requested;
+  auto evidence = std::make_unique<Evidence>();
+  for (uint64_t n = 0; n < kKeys; ++n) {
+    TunedEntry older;
+    for (uint64_t i = 0; i < kRuns; ++i) {
+      DriftKinds drift;
+      for (uint64_t kind = 0; kind < kinds; ++kind) {
+        drift.push_back({kind, Mix(n * kRuns + i), /*is_time=*/kind > 0});
+      }
+      TunedRun run;
+      run.step = KeyOf(~uint64_t{0});
+      run.key = KeyOf(n);
+      run.entry = {Now() + absl::Seconds(i), KeyOf(n * kRuns + i), KeyOf(0),
+                   absl::Hours(1)};
+      run.kinds = &drift;
+      const auto note =
+          evidence->OnRun(run, i > 0 ? &older : nullptr, run.entry.started);
+      if (i > 0 && note.news != RunNews::kRepeat) {
+        std::fprintf(stderr, "a repeat left no evidence\n");
+        return 1;
+      }
+      older = run.entry;
+    }
+  }
+  const auto per_key = [](int64_t bytes) {
+    return static_cast<double>(bytes) / static_cast<double>(kKeys);
+  };
+  std::printf(
+      "{\"kinds\": %llu, \"keys\": %llu, \"counted_per_key\": %.2f, "
+      "\"requested_per_key\": %.2f}\n",
+      static_cast<unsigned long long>(kinds),
+      static_cast<unsigned long long>(kKeys),
+      per_key(static_cast<int64_t>(evidence->bytes())),
+      per_key(g_requested - before));
+  return 0;
+}
+
 int Usage() {
   std::fprintf(stderr,
-               "usage: memory_footprint [--value BYTES] [--entries N,N...]\n");
+               "usage: memory_footprint [--value BYTES] [--entries N,N...]"
+               " [--drift 0|1]\n"
+               "       memory_footprint --evidence KINDS\n");
   return 2;
 }
 
@@ -183,6 +240,8 @@ int Usage() {
 
 int main(int argc, char** argv) {
   uint64_t value = 300;
+  uint64_t drift = 0;
+  uint64_t kinds = 0;
   std::vector<uint64_t> sizes = {1000, 100'000, 1'000'000, 5'000'000};
   for (int i = 1; i < argc; i += 2) {
     const absl::string_view name = argv[i];
@@ -191,6 +250,14 @@ int main(int argc, char** argv) {
       if (!absl::SimpleAtoi(argv[i + 1], &value) || value > (1 << 19)) {
         return Usage();
       }
+    } else if (name == "--drift") {
+      if (!absl::SimpleAtoi(argv[i + 1], &drift) || drift > 1) return Usage();
+    } else if (name == "--evidence" && argc == 3) {
+      if (!absl::SimpleAtoi(argv[i + 1], &kinds) || kinds == 0 ||
+          kinds > fncache::cache::key::kMostKinds) {
+        return Usage();
+      }
+      return MeasureEvidence(kinds);
     } else if (name == "--entries") {
       sizes.clear();
       for (absl::string_view size : absl::StrSplit(argv[i + 1], ',')) {
@@ -209,7 +276,7 @@ int main(int argc, char** argv) {
     const pid_t child = fork();
     if (child < 0) return 1;
     if (child == 0) {
-      Measure(sizes[i], value, /*last=*/i + 1 == sizes.size());
+      Measure(sizes[i], value, drift == 1, /*last=*/i + 1 == sizes.size());
       std::fflush(stdout);
       _exit(0);
     }

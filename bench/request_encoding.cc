@@ -179,6 +179,50 @@ class Writer {
   const Encoder encoder_;
 };
 
+// They stand in the drift slots while a request is encoded, because a version
+// of four digits may occur elsewhere, too. No request has these texts.
+constexpr char kVersionMark[] = "@ver";
+constexpr char kTimeMark[] = "@time of the request";
+static_assert(sizeof kVersionMark == kVersionDigits + 1, "");
+static_assert(sizeof kTimeMark == kTimeBytes + 1, "");
+
+// The texts in the drift slots: of the observed resource whose name is the
+// first one. Null: there is no such resource.
+struct DriftFields {
+  std::string* version = nullptr;
+  std::string* time = nullptr;
+};
+
+DriftFields DriftOf(Request* request) {
+  std::string first;
+  v1::Resource* resource = nullptr;
+  for (auto& [name, one] : *request->mutable_observed()->mutable_resources()) {
+    if (resource != nullptr && first < name) continue;
+    first = name;
+    resource = &one;
+  }
+  if (resource == nullptr) return {};
+  auto& fields = *resource->mutable_resource()->mutable_fields();
+  const auto member = [](pb::Value* object, const char* key) {
+    return &(*object->mutable_struct_value()->mutable_fields())[key];
+  };
+  pb::Value* const condition = member(&fields["status"], "conditions")
+                                   ->mutable_list_value()
+                                   ->mutable_values(0);
+  return {
+      member(&fields["metadata"], "resourceVersion")->mutable_string_value(),
+      member(condition, "lastTransitionTime")->mutable_string_value()};
+}
+
+// Replaces the only `mark` by `text`, which is as long. Where it was.
+size_t Overwrite(std::string* bytes, absl::string_view mark,
+                 const std::string& text) {
+  const size_t at = bytes->find(mark.data(), 0, mark.size());
+  if (at == std::string::npos || text.size() != mark.size()) std::abort();
+  bytes->replace(at, mark.size(), text);
+  return at;
+}
+
 }  // namespace
 
 const char* EncoderName(Encoder encoder) {
@@ -240,7 +284,17 @@ std::string EncodeShuffled(const Answer& answer, uint64_t order_seed) {
 
 EncodedRequest Encode(const Request& request, uint64_t order_seed) {
   EncodedRequest encoded;
-  encoded.bytes = EncodeShuffled(request, order_seed);
+  Request marked = request;
+  const DriftFields drift = DriftOf(&marked);
+  if (drift.version == nullptr) {
+    encoded.bytes = EncodeShuffled(request, order_seed);
+  } else {
+    const auto version = std::exchange(*drift.version, kVersionMark);
+    const auto time = std::exchange(*drift.time, kTimeMark);
+    encoded.bytes = EncodeShuffled(marked, order_seed);
+    encoded.version_slot = Overwrite(&encoded.bytes, kVersionMark, version);
+    encoded.time_slot = Overwrite(&encoded.bytes, kTimeMark, time);
+  }
   const std::string& tag = request.meta().tag();
   const std::string& uid = request.observed()
                                .composite()
@@ -255,6 +309,31 @@ EncodedRequest Encode(const Request& request, uint64_t order_seed) {
   encoded.tag_slot = encoded.bytes.find(tag) + tag.size() - kSlotDigits;
   encoded.content_slot = encoded.bytes.find(uid) + uid.size() - kSlotDigits;
   return encoded;
+}
+
+void WriteDrift(uint64_t drift, char* version, char* time) {
+  // Versions have no leading zero. Times are those of the first 28 days of each
+  // month of a year.
+  constexpr uint64_t kVersions = 9000;
+  constexpr uint64_t kDay = 86400;
+  constexpr uint64_t kTimes = 12 * 28 * kDay;
+  // Shifts by one each time that all times are used up, so that pairs do not
+  // repeat.
+  const uint64_t number = 1000 + (drift + drift / kTimes) % kVersions;
+  const uint64_t second = drift % kDay;
+  const uint64_t day = drift % kTimes / kDay;
+  const auto write = [](uint64_t value, size_t digits, char* at) {
+    for (size_t i = digits; i > 0; --i, value /= 10) {
+      at[i - 1] = static_cast<char>('0' + value % 10);
+    }
+  };
+  write(number, kVersionDigits, version);
+  std::memcpy(time, "2026-00-00T00:00:00Z", kTimeBytes);
+  write(1 + day / 28, 2, time + 5);
+  write(1 + day % 28, 2, time + 8);
+  write(second / 3600, 2, time + 11);
+  write(second / 60 % 60, 2, time + 14);
+  write(second % 60, 2, time + 17);
 }
 
 void WriteSlot(uint64_t counter, char* digits) {

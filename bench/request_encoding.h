@@ -22,6 +22,10 @@ struct EncodedRequest {
   // the composite's uid. The tag's is always the first.
   size_t tag_slot = 0;
   size_t content_slot = 0;
+  // Where the drift slots begin, in any order, behind the two others. 0: the
+  // shape has none.
+  size_t version_slot = 0;
+  size_t time_slot = 0;
 };
 
 // One encoding of a request that MakeRequest made; the same for the same order
@@ -55,6 +59,11 @@ std::string EncodeShuffled(const Answer& answer, uint64_t order_seed);
 
 // `counter` as the kSlotDigits lower-case hex digits at `digits`.
 void WriteSlot(uint64_t counter, char* digits);
+
+// Drift number `drift`: a version of kVersionDigits at `version`, a time of
+// kTimeBytes at `time`. Neighbours differ in both. Numbers below 2e11 that are
+// not equal make drifts that are not equal.
+void WriteDrift(uint64_t drift, char* version, char* time);
 
 // `message` as one gRPC message, uncompressed: flag, length, bytes.
 std::string GrpcFrame(const std::string& message);

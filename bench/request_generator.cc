@@ -293,6 +293,8 @@ void FillContext(Struct* context) {
 
 const char* ShapeName(Shape shape) { return RowOf(shape).name; }
 
+bool HasDrift(Shape shape) { return RowOf(shape).resources > 0; }
+
 absl::optional<Shape> ShapeOf(absl::string_view name) {
   for (const ShapeRow& row : kShapes) {
     if (name == row.name) return row.shape;

@@ -15,6 +15,11 @@
 // (request_encoding.h has their offsets). A request with another counter has
 // another key, under `key: content` as under `key: tag`.
 //
+// Drift needs no new encoding either. A shape with observed resources has two
+// drift slots: one resource's `metadata.resourceVersion`, and one time in that
+// resource's status. A request with another drift has another key without
+// `tune: on`, and the same key with it.
+//
 // Pure functions of their arguments, thread-safe. The same seed makes the same
 // messages on every machine.
 #ifndef FNCACHE_BENCH_REQUEST_GENERATOR_H_
@@ -39,6 +44,8 @@ enum class Shape { kSmall, k4K, k17K, k130K, k1M };
 // "small", "4k", "17k", "130k", "1m".
 const char* ShapeName(Shape shape);
 absl::optional<Shape> ShapeOf(absl::string_view name);
+// The shape has observed resources, and so drift slots: 17 KB and above.
+bool HasDrift(Shape shape);
 
 // The size of an answer when encoded: 300 bytes, or 13 KB (40 desired
 // resources).
@@ -50,6 +57,9 @@ absl::optional<AnswerShape> AnswerShapeOf(absl::string_view name);
 
 // How many hex digits a slot has.
 inline constexpr size_t kSlotDigits = 16;
+// The sizes of the drift slots: a version's digits, and a time as text.
+inline constexpr size_t kVersionDigits = 4;
+inline constexpr size_t kTimeBytes = 20;
 
 // The message type that all of the benchmark uses; v1beta1's are the same.
 using Request = ::apiextensions::fn::proto::v1::RunFunctionRequest;

@@ -2,6 +2,8 @@
 #include "proxy/admin_actions.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,8 +123,9 @@ void AddStep(const telemetry::TuneReport::Step& step, absl::Time now,
   }
 }
 
-void AddTuning(const telemetry::TuneReport& report, absl::Time now,
-               v1::TuneResponse* to) {
+void AddTuning(const telemetry::TuneReport& report,
+               const std::vector<insight::explain::UnreadPath>& unread,
+               absl::Time now, v1::TuneResponse* to) {
   v1::TuneResponse::FunctionTuning* const added = to->add_functions();
   added->set_function(WellFormedUtf8(report.function));
   added->set_state(report.state);
@@ -144,6 +147,12 @@ void AddTuning(const telemetry::TuneReport& report, absl::Time now,
   added->set_keys_proven(report.figures.keys_proven);
   added->set_budget(report.figures.budget);
   for (const auto& step : report.steps) AddStep(step, now, added);
+  for (const insight::explain::UnreadPath& one : unread) {
+    auto* const path = added->add_unread();
+    path->set_path(WellFormedUtf8(one.path));
+    path->set_mask(WellFormedUtf8(one.mask));
+    path->set_count(one.count);
+  }
 }
 
 }  // namespace
@@ -350,6 +359,13 @@ absl::StatusOr<v1::TuneResponse> DaemonActions::Tune(
   const absl::Time now = sources_.clock->Now();
   v1::TuneResponse response;
   *response.mutable_since() = ToProto(started_);
+  std::map<std::string, std::vector<insight::explain::UnreadPath>> unread;
+  if (sources_.misses != nullptr) {
+    for (auto& top :
+         sources_.misses->Tops(std::numeric_limits<size_t>::max())) {
+      unread[top.function] = std::move(top.unread);
+    }
+  }
   std::vector<std::string> names;
   bool found = request.function().empty();
   for (const telemetry::TuneReport& report : sources_.tune()) {
@@ -360,7 +376,9 @@ absl::StatusOr<v1::TuneResponse> DaemonActions::Tune(
     const bool shown = request.function().empty() &&
                        (report.state != "off" || report.figures.asked() > 0 ||
                         report.figures.hits > 0);
-    if (named || shown) AddTuning(report, now, &response);
+    if (named || shown) {
+      AddTuning(report, unread[report.function], now, &response);
+    }
   }
   if (found) return response;
   return absl::NotFoundError(absl::StrCat(

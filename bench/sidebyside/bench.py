@@ -20,6 +20,9 @@ FILL_LOAD = Load(4, 16)
 WARM_SECONDS = 0.4
 # Far apart, so that no two runs of unique keys ever meet.
 KEY_STRIDE = 1_000_000_000
+# More calls than a run makes. A thousand runs have drifts of their own
+# (WriteDrift in request_encoding.h).
+DRIFT_STRIDE = 100_000_000
 
 
 @dataclass
@@ -36,6 +39,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self._keys_used = 0
+        self._drifts_used = 0
 
     def contest(self, runs: Optional[int] = None) -> Contest:
         return Contest(self.results, self.progress, runs or self.profile.runs)
@@ -53,6 +57,11 @@ class Bench:
         """First of a stretch of keys that nothing asked for before."""
         self._keys_used += 1
         return self._keys_used * KEY_STRIDE
+
+    def unique_drifts(self) -> int:
+        """First of a stretch of drifts that no request had before."""
+        self._drifts_used += 1
+        return self._drifts_used * DRIFT_STRIDE
 
     def skip(self, what: str, why: str) -> None:
         self.results.skipped.append(f"{what}: {why}")
@@ -97,14 +106,16 @@ class Bench:
         keys: int = HIT_KEYS,
         rate: Optional[float] = None,
         seconds: Optional[float] = None,
+        drifts: bool = False,
     ) -> dict:
         """A run over keys that are there (to a server without a cache:
-        the very same calls)."""
+        the very same calls). With `drifts` each request has its own."""
         return self.client.run(
             server.addresses,
             shape,
             load,
             keys=keys,
+            first_drift=self.unique_drifts() if drifts else None,
             seconds=seconds or self.profile.seconds,
             warmup=self.profile.warmup,
             rate=rate,
@@ -187,17 +198,22 @@ class Group:
             if server.admin:
                 self._before[server.address] = scrape(server)
 
+    def rises(self, server: Server) -> Callable[..., float]:
+        """By how much a counter grew since count_from_here."""
+        after, before = scrape(server), self._before[server.address]
+
+        def rise(name: str, *labels: str) -> float:
+            return total(after, name, *labels) - total(before, name, *labels)
+
+        return rise
+
     def check_counters(
         self, server: Server, outcome: str, series: Sequence[Series]
     ) -> None:
         """The server's own word: since count_from_here it answered at least
         the calls of these series with that outcome, and no other call. A miss
         asked the function once; a hit did not."""
-        after, before = scrape(server), self._before[server.address]
-
-        def rise(name: str, *labels: str) -> float:
-            return total(after, name, *labels) - total(before, name, *labels)
-
+        rise = self.rises(server)
         calls = sum(run["calls"] for one in series for run in one.runs)
         right = rise("fncache_requests_total", f'outcome="{outcome}"')
         other = rise("fncache_requests_total") - right

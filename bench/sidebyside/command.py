@@ -18,7 +18,7 @@ from . import machine, markdown, results as results_module, table
 from .bench import Bench
 from .load import LoadClient
 from .processes import Failure, Nursery, allow_many_files
-from .profiles import ALL_SECTIONS, PROFILES, SHAPES, Profile
+from .profiles import ALL_SECTIONS, DRIFT_SHAPES, PROFILES, SHAPES, Profile
 from .progress import Progress, clock
 from .results import NotResults, Results, below_floor, failures
 from .servers import Servers
@@ -175,6 +175,7 @@ def chosen_profile(arguments) -> Profile:
         shapes = tuple(arguments.shapes)
         profile = replace(
             profile,
+            tune_shapes=tuple(s for s in shapes if s in DRIFT_SHAPES),
             **{
                 name: tuple(s for s in shapes if s != "1m" or name == "shapes")
                 for name in (

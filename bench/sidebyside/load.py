@@ -64,6 +64,7 @@ class LoadClient:
         keys: int,
         first_key: int = 0,
         sequential: bool = False,
+        first_drift: Optional[int] = None,
         seconds: Optional[float] = None,
         warmup: float = 0,
         calls: Optional[int] = None,
@@ -78,6 +79,8 @@ class LoadClient:
         command += ["--shape", shape]
         command += ["--keys", str(keys), "--first-key", str(first_key)]
         command += ["--sequential"] if sequential else []
+        if first_drift is not None:
+            command += ["--drift", "--first-drift", str(first_drift)]
         command += ["--connections", str(load.connections)]
         command += ["--streams", str(load.streams)]
         command += ["--expect-response", str(answer or usual)]

@@ -19,6 +19,8 @@ SHAPE_TITLES = {
     "1m": "1 MB",
     "small": "300 B",
 }
+# Those with composed resources, whose drift the load client changes.
+DRIFT_SHAPES = ("17k", "130k")
 # Seconds that the load client needs to start and to prepare its requests.
 PREPARATION = {"small": 0.05, "4k": 0.05, "17k": 0.1, "130k": 0.25, "1m": 1.1}
 # Keys among which hits are drawn.
@@ -59,6 +61,7 @@ class Profile:
     hit_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN, ONE_EASY)
     forward_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
     forward_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN)
+    tune_shapes: Tuple[str, ...] = ("17k",)
     nginx: bool = True
     haproxy: bool = True
     latency_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
@@ -81,6 +84,7 @@ class Profile:
 ALL_SECTIONS = (
     "hits",
     "forward",
+    "tune",
     "disk",
     "latency",
     "cost",

@@ -8,6 +8,7 @@ from .results import FAILED, MISS, PASS
 SECTION_TITLES = {
     "hits": "Hits",
     "forward": "Forwarded calls, every key unique",
+    "tune": "Tuning",
     "disk": "Disk tier",
     "latency": "Latency",
     "cost": "Cost of a hit",

@@ -46,6 +46,10 @@ MISSES_OFF = {
     "17k": Target(0.85),
     "130k": Target(0.75),
 }
+# CPU per hit and per miss with `tune: on`, of 17 KB: that over one without.
+TUNED_HIT_OVER_HIT = Target(1.15, at_least=False)
+HIT_ACROSS_DRIFT_OVER_HIT = Target(1.5, at_least=False)
+DRIFTED_MISS_OVER_MISS = Target(1.25, at_least=False)
 # CPU per unique miss: nginx's over ours.
 MISSES_NGINX_CPU = {
     "4k": Target(1.3),
@@ -68,6 +72,9 @@ DIGEST_TUNED_OVER_PLAIN = Target(1.15, at_least=False)
 DIGEST_OVER_PARSE = Target(8.0, floor=3.0)
 
 OVERHEAD_BYTES = Target(96, at_least=False)
+# With `tune: on`: what the drift digest adds to an entry, and a key's evidence.
+DRIFT_DIGEST_BYTES = Target(16, at_least=False)
+EVIDENCE_BYTES = Target(400, at_least=False)
 RESIDENT_OVER_COUNTED = Target(1.15, at_least=False)
 CPU_MANY_ENTRIES = Target(1.1, at_least=False)
 # One call at a time on each; and at one rate for all.

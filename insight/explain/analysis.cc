@@ -31,7 +31,7 @@ absl::StatusOr<Analysis> Analyze(const OpenTrace& open,
       options.in_force ? (*reader)->header() : trace::TraceHeader(),
       options.masked);
   if (!masks.ok()) return masks.status();
-  InForce in_force(*masks);
+  InForce in_force(*masks, /*tuned=*/options.in_force);
   Learned learned = FirstReading(options, &in_force).Read(reader->get());
   Analysis analysis = std::move(learned.analysis);
   if (!analysis.has_paths || learned.changed.empty()) return analysis;

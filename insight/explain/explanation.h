@@ -6,6 +6,7 @@
 #define FNCACHE_INSIGHT_EXPLAIN_EXPLANATION_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,13 @@ struct Explanation {
   // propose (proposed_mask.h) for all that changed. Empty if a change has no
   // such mask, or if more than kMostChanged paths changed.
   std::vector<std::string> masks;
+};
+
+// A path that changed and did not change the answer.
+struct UnreadPath {
+  std::string path;    // written as a mask
+  std::string mask;    // hides it; to use it is an operator's promise
+  uint64_t count = 0;  // perhaps too high, never too low
 };
 
 // One of the last misses, as it was explained.

@@ -145,7 +145,7 @@ uint64_t FirstReading::RequestHash(const trace::TraceReader& reader,
   uint64_t hash = 0;
   for (const auto& [path, node] : *call.nodes) {
     if (in_force_->Hide(reader, call.call.function, path)) continue;
-    hash += trace::NodeHash(path, node);
+    hash += in_force_->HashOf(path, node);
   }
   return hash;
 }
@@ -176,6 +176,13 @@ void FirstReading::Follow(const trace::TraceReader& reader,
   } else {
     past.not_stored = NotStoredBecause(call.call);
   }
+}
+
+const request::KeptNode* FirstReading::NodeIn(
+    const std::shared_ptr<const NodeMap>& nodes, PathId id) {
+  if (nodes == nullptr) return nullptr;
+  const auto found = nodes->find(id);
+  return found == nodes->end() ? nullptr : &found->second;
 }
 
 bool FirstReading::Has(const std::shared_ptr<const NodeMap>& nodes, PathId id) {
@@ -222,6 +229,10 @@ void FirstReading::Miss(const trace::TraceReader& reader,
     for (const PathId id : call.changed) {
       if (inside.contains(id)) continue;
       if (in_force_->Hide(reader, call.call.function, id)) continue;
+      if (in_force_->DiffersInDriftOnly(NodeIn(before_, id),
+                                        NodeIn(call.nodes, id))) {
+        continue;
+      }
       const absl::string_view path = reader.PathOf(id);
       auto [changed, added] = learned_.changed.try_emplace(id);
       if (added) changed->second.general = General(path);

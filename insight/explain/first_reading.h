@@ -77,6 +77,9 @@ class FirstReading {
 
   void Follow(const trace::TraceReader& reader, const trace::ReadCall& call);
 
+  // Null if it is not there.
+  static const request::KeptNode* NodeIn(
+      const std::shared_ptr<const trace::NodeMap>& nodes, trace::PathId id);
   static bool Has(const std::shared_ptr<const trace::NodeMap>& nodes,
                   trace::PathId id);
   // True as well if it is not there.

@@ -204,7 +204,7 @@ void KeptRequests::Remember(absl::string_view function,
 
 AnswerBefore KeptRequests::TakeBefore(KeptRequest* kept) {
   kept->awaited = false;
-  Refund(kept->mask_bytes(), /*paths=*/false);
+  Refund(kept->unread_bytes(), /*paths=*/false);
   return std::exchange(kept->before, AnswerBefore());
 }
 

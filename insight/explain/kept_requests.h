@@ -63,9 +63,9 @@ enum class Fate : uint8_t { kPending, kStored, kNotStored, kPurged };
 struct AnswerBefore {
   uint64_t answer = 0;  // 0: there is none
   RepeatOver over = RepeatOver::kNone;
-  // With kOther: the masks that hide all that differs besides drift, at most
-  // kMostUnread. Empty: there are none.
-  std::vector<std::string> masks;
+  // With kOther: the paths that differ besides drift, written as masks, at most
+  // kMostUnread. Empty: there are none, or one of them has no mask.
+  std::vector<std::string> paths;
 };
 inline constexpr size_t kMostUnread = 8;
 
@@ -88,13 +88,13 @@ struct KeptRequest {
   AnswerBefore before;   // while it is awaited
 
   uint64_t path_bytes() const { return values.capacity() * sizeof values[0]; }
-  uint64_t mask_bytes() const {
-    uint64_t bytes = before.masks.capacity() * sizeof before.masks[0];
-    for (const std::string& mask : before.masks) bytes += mask.capacity() + 1;
+  uint64_t unread_bytes() const {
+    uint64_t bytes = before.paths.capacity() * sizeof before.paths[0];
+    for (const std::string& path : before.paths) bytes += path.capacity() + 1;
     return bytes;
   }
   uint64_t bytes() const {
-    return sizeof *this + 2 * sizeof(void*) + path_bytes() + mask_bytes() +
+    return sizeof *this + 2 * sizeof(void*) + path_bytes() + unread_bytes() +
            kSlots * (sizeof(std::pair<cache::key::Key, uint64_t>) + 1);
   }
 };

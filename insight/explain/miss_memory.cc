@@ -12,6 +12,7 @@
 #include "common/mutex.h"
 #include "insight/explain/kept_requests.h"
 #include "insight/explain/nearest_request.h"
+#include "insight/explain/proposed_mask.h"
 #include "insight/explain/request_reader.h"
 #include "insight/request/nodes.h"
 #include "insight/request/outline.h"
@@ -35,7 +36,7 @@ struct Function {
   SpaceSaving paths;
   SpaceSaving writers;
   SpaceSaving masks;
-  SpaceSaving unread;
+  SpaceSaving unread;  // paths that have a mask to propose
 };
 
 thread_local cache::key::Canonicalizer canonicalizer;
@@ -279,11 +280,11 @@ absl::optional<RepeatOver> MissMemory::OnAnswer(
   if (!kept->awaited) return absl::nullopt;
   const AnswerBefore before = impl_->requests.TakeBefore(kept);
   const bool repeats = before.answer == answer;
-  if (repeats && !before.masks.empty()) {
+  if (repeats && !before.paths.empty()) {
     Function* const function =
         impl_->FunctionOf(impl_->requests.FunctionOf(*kept));
-    for (const std::string& mask : before.masks) {
-      if (function != nullptr) function->unread.Add(mask);
+    for (const std::string& path : before.paths) {
+      if (function != nullptr) function->unread.Add(path);
     }
   }
   if (!kept->counts) return absl::nullopt;
@@ -342,10 +343,15 @@ std::vector<MissMemory::FunctionTop> MissMemory::Tops(size_t most) const {
   const MutexLock lock(&impl_->mutex);
   std::vector<FunctionTop> tops;
   for (const auto& function : impl_->functions) {
-    tops.push_back({function.first, function.second.paths.Most(most),
+    tops.push_back({function.first,
+                    function.second.paths.Most(most),
                     function.second.writers.Most(most),
                     function.second.masks.Most(most),
-                    function.second.unread.Most(most)});
+                    {}});
+    for (auto& [path, count] : function.second.unread.Most(most)) {
+      std::string mask = ProposedMask(path, /*leaf=*/true);
+      tops.back().unread.push_back({std::move(path), std::move(mask), count});
+    }
   }
   return tops;
 }

@@ -114,9 +114,8 @@ class MissMemory {
     Top paths;  // sections where the path is not known
     Top writers;
     Top masks;  // to propose; the function was not asked
-    // The masks that hide what changed besides drift in repeats, also with
-    // `tune: on`. To use one is an operator's promise.
-    Top unread;
+    // Paths that changed besides drift in repeats, also with `tune: on`.
+    std::vector<UnreadPath> unread;
   };
   // One for each function that had changed requests or repeats, ordered by
   // name.

@@ -133,17 +133,20 @@ std::vector<std::string> MasksFor(const RequestReader& reader,
   return masks;
 }
 
-// The masks that hide all that differs besides drift; empty if anything has no
-// mask, or if they are more than kMostUnread.
-std::vector<std::string> UnreadMasks(const RequestReader& reader,
+// The paths that differ besides drift, written as masks. Empty if no mask is
+// proposed for one of them, or if they are more than kMostUnread.
+std::vector<std::string> UnreadPaths(const RequestReader& reader,
                                      const KeptRequest& nearest,
                                      const Difference& difference) {
-  std::vector<std::string> masks;
-  const auto add = [&masks](std::string mask) {
+  std::vector<std::string> paths;
+  const auto add = [&paths](std::string path, bool leaf) {
+    std::string mask = ProposedMask(path, leaf);
     if (mask.empty()) return false;
-    if (std::find(masks.begin(), masks.end(), mask) != masks.end()) return true;
-    masks.push_back(std::move(mask));
-    return masks.size() <= kMostUnread;
+    // A named set does not name the path.
+    if (mask[0] != '@') path = std::move(mask);
+    if (std::find(paths.begin(), paths.end(), path) != paths.end()) return true;
+    paths.push_back(std::move(path));
+    return paths.size() <= kMostUnread;
   };
   if (difference.count > kMostChanged) return {};
   for (size_t i = 0; i < difference.changed.size(); ++i) {
@@ -151,15 +154,18 @@ std::vector<std::string> UnreadMasks(const RequestReader& reader,
     if (reader.IsDrift(at)) continue;
     const bool leaf =
         !difference.is_new[i] && IsLeaf(reader.nodes.nodes()[at].kind);
-    if (!add(ProposedMask(reader.nodes.Spell(at), leaf))) return {};
+    if (!add(reader.nodes.SpellMask(at), leaf)) return {};
   }
   for (const uint32_t gone : difference.gone) {
-    std::string mask = ProposedMask(nearest.shape->Spell(gone), /*leaf=*/false);
+    std::string path = nearest.shape->Spell(gone);
     // An element of managedFields is drift.
-    if (absl::EndsWith(mask, ".metadata.managedFields")) continue;
-    if (!add(std::move(mask))) return {};
+    if (absl::EndsWith(ProposedMask(path, /*leaf=*/false),
+                       ".metadata.managedFields")) {
+      continue;
+    }
+    if (!add(std::move(path), /*leaf=*/false)) return {};
   }
-  return masks;
+  return paths;
 }
 
 void ExplainChange(const RequestReader& reader, const KeptRequest& nearest,
@@ -236,7 +242,7 @@ const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
   if (nearest != nullptr && fewest.count > 0) {
     ExplainChange(*reader, *nearest, fewest, said);
     if (unread != nullptr && nearest->answer != 0) {
-      *unread = UnreadMasks(*reader, *nearest, fewest);
+      *unread = UnreadPaths(*reader, *nearest, fewest);
     }
     return nearest;
   }

@@ -23,7 +23,7 @@ namespace fncache::insight::explain {
 
 // `all`: the kept requests of the identity, not empty. `reader`: null where
 // only the outline was read. Sets what `said` says. Returns the request that
-// was the nearest; with `unread`, that gets the masks of AnswerBefore.
+// was the nearest; with `unread`, that gets the paths of AnswerBefore.
 const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
                                     absl::string_view generation,
                                     const request::Outline& outline,

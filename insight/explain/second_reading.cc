@@ -96,7 +96,7 @@ void SecondReading::Read(trace::TraceReader* reader,
     Last& last = lasts[seen.whose];
     const auto add = [&](PathId path, const KeptNode& node, bool plus) {
       if (in_force_->Hide(*reader, call.call.function, path)) return;
-      const uint64_t hash = trace::NodeHash(path, node);
+      const uint64_t hash = in_force_->HashOf(path, node);
       last.all += plus ? hash : -hash;
       const auto atom = atoms.find(path);
       if (atom == atoms.end()) return;

@@ -2,9 +2,12 @@
 #include "insight/explain/traced_calls.h"
 
 #include "absl/strings/str_cat.h"
+#include "insight/request/node_drift.h"
 
 namespace fncache::insight::explain {
 
+using request::KeptNode;
+using request::NodeDrift;
 using trace::Outcome;
 using trace::ReadCall;
 using trace::TracedCall;
@@ -54,6 +57,27 @@ absl::Time ServedUntil(const TracedCall& call, absl::Duration lifetime,
           : call.lifetime.value_or(
                 call.told_ttl.value_or(absl::ZeroDuration()) + call.age);
   return call.arrived - call.age + (1 - margin) * lives;
+}
+
+uint64_t InForce::HashOf(trace::PathId path, const KeptNode& node) const {
+  const auto drift = static_cast<NodeDrift>(node.drift);
+  if (!tuned_ || drift == NodeDrift::kNone) return trace::NodeHash(path, node);
+  if (drift == NodeDrift::kInside) return 0;
+  KeptNode mark;  // no node has the kind 0
+  mark.value = node.drift;
+  return trace::NodeHash(path, mark);
+}
+
+bool InForce::DiffersInDriftOnly(const KeptNode* a, const KeptNode* b) const {
+  if (!tuned_) return false;
+  const auto is_inside = [](const KeptNode* node) {
+    return node == nullptr ||
+           static_cast<NodeDrift>(node->drift) == NodeDrift::kInside;
+  };
+  if (is_inside(a) && is_inside(b)) return true;
+  if (a == nullptr || b == nullptr) return false;
+  if (a->kind == b->kind && a->value == b->value) return true;
+  return a->drift != 0 && a->drift == b->drift;
 }
 
 }  // namespace fncache::insight::explain

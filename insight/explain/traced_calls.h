@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "insight/explain/analysis_result.h"
+#include "insight/request/compare.h"
 #include "insight/request/identity.h"
 #include "insight/trace/masks_in_force.h"
 #include "insight/trace/reader.h"
@@ -32,10 +33,13 @@ bool IsKept(const trace::TracedCall& call);
 absl::Time ServedUntil(const trace::TracedCall& call, absl::Duration lifetime,
                        double margin);
 
-// Which paths of the reading the masks in force hide, each decided once.
+// Values that were in no key: paths of the reading that the masks in force
+// hide, each decided once, and drift under `tune: on`.
 class InForce {
  public:
-  explicit InForce(const trace::MasksInForce& masks) : masks_(masks) {}
+  // Without `tuned`, drift counts as it does without `tune: on`.
+  InForce(const trace::MasksInForce& masks, bool tuned)
+      : masks_(masks), tuned_(tuned) {}
 
   bool Hide(const trace::TraceReader& reader, const std::string& function,
             trace::PathId path) {
@@ -46,8 +50,17 @@ class InForce {
     return at->second;
   }
 
+  // The number of a node that no mask hides, as NodeHash. All drift of one type
+  // has one number for each path, and nodes below it have none.
+  uint64_t HashOf(trace::PathId path, const request::KeptNode& node) const;
+
+  // Whether the two differ in drift only. Null: the node is not there.
+  bool DiffersInDriftOnly(const request::KeptNode* a,
+                          const request::KeptNode* b) const;
+
  private:
   const trace::MasksInForce& masks_;
+  const bool tuned_;
   std::map<std::string, absl::flat_hash_map<trace::PathId, bool>> hidden_;
 };
 

@@ -19,9 +19,10 @@ namespace fncache::insight::request {
 // A node as traces keep it.
 struct KeptNode {
   uint8_t kind = 0;
+  uint8_t drift = 0;  // a NodeDrift, if the key was without drift
   uint64_t value = 0;
   friend bool operator==(const KeptNode& a, const KeptNode& b) {
-    return a.kind == b.kind && a.value == b.value;
+    return a.kind == b.kind && a.drift == b.drift && a.value == b.value;
   }
   friend bool operator!=(const KeptNode& a, const KeptNode& b) {
     return !(a == b);

@@ -188,6 +188,7 @@ void TraceReader::Impl::TakeRequest(const proto::Request& record, Known* known,
     request::KeptNode kept;
     kept.kind = static_cast<uint8_t>(node.kind());
     kept.value = node.digest();
+    kept.drift = static_cast<uint8_t>(node.drift());
     const auto [at, added] = now->try_emplace(path, kept);
     if (!added) {
       proto::Node old;

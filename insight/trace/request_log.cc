@@ -127,6 +127,7 @@ uint64_t RequestLog::CheckOf(const Kept& kept) {
 
 void RequestLog::Encode(const std::string& whose,
                         const request::RequestNodes& read,
+                        const request::NodeDrifts* drifts,
                         proto::Request* record,
                         std::vector<proto::Path>* paths) {
   // `whose` may know the composite if the request does not name it.
@@ -173,7 +174,10 @@ void RequestLog::Encode(const std::string& whose,
       hint = old + 1;
     }
     const auto kind = static_cast<uint8_t>(node.kind);
+    const auto drift =
+        drifts == nullptr ? uint8_t{0} : static_cast<uint8_t>((*drifts)[i]);
     if (there && before.nodes[old].kind == kind &&
+        before.nodes[old].drift == drift &&
         before.nodes[old].value == node.value) {
       now.nodes.push_back(before.nodes[old]);
       continue;
@@ -182,6 +186,7 @@ void RequestLog::Encode(const std::string& whose,
     kept.path = node.path;
     kept.value = node.value;
     kept.kind = kind;
+    kept.drift = drift;
     kept.id = IdOf(read, i, paths);
     kept.digest =
         DigestOf(whose, node,
@@ -193,6 +198,7 @@ void RequestLog::Encode(const std::string& whose,
     added->set_path(kept.id);
     added->set_kind(kind);
     added->set_digest(kept.digest);
+    if (drift != 0) added->set_drift(drift);
   }
   for (size_t i = 0; i < before.nodes.size(); ++i) {
     if (stays[i]) continue;

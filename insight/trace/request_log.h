@@ -18,6 +18,7 @@
 #include "cache/key/key.h"
 #include "cache/key/seeded_sha256.h"
 #include "insight/request/identity.h"
+#include "insight/request/node_drift.h"
 #include "insight/request/nodes.h"
 
 namespace fncache::trace {
@@ -39,7 +40,9 @@ class RequestLog {
   // `whose` is the composite, function and method. Requests follow one another
   // if their input is the same, too, and the names of required objects. `paths`
   // gets the paths that the record uses first, to be written before it.
+  // `drifts`: null if drift was in the key.
   void Encode(const std::string& whose, const request::RequestNodes& read,
+              const request::NodeDrifts* drifts,
               fncache::trace::Request* record,
               std::vector<fncache::trace::Path>* paths);
 
@@ -53,6 +56,7 @@ class RequestLog {
     uint64_t digest;
     uint32_t id;
     uint8_t kind;
+    uint8_t drift;
   };
   struct Request {
     uint64_t identity = 0;

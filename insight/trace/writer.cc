@@ -13,6 +13,7 @@
 #include "cache/wire/wire.h"
 #include "common/mutex.h"
 #include "common/version.h"
+#include "insight/request/node_drift.h"
 #include "insight/request/nodes.h"
 #include "insight/request/redact.h"
 #include "insight/trace/block.h"
@@ -151,6 +152,7 @@ struct TraceWriter::Impl {
   // Only the writer's thread uses these.
   bool unread_said = false;
   request::RequestNodes nodes;
+  request::NodeDrifts drifts;  // of `nodes`, with `tune: on`
   RequestLog log;
   std::string raw;  // of the block that is being filled
   uint64_t raw_records = 0;
@@ -305,7 +307,8 @@ std::string TraceWriter::Impl::Encode(const Job& job,
   if (readable) {
     proto::Request record;
     std::vector<proto::Path> paths;
-    log.Encode(WhoseOf(job.call), nodes, &record, &paths);
+    log.Encode(WhoseOf(job.call), nodes, job.messages.tuned ? &drifts : nullptr,
+               &record, &paths);
     wire::AppendBytesField(&call, proto::Call::kRequestFieldNumber,
                            record.SerializeAsString());
     for (proto::Path& path : paths) {
@@ -340,6 +343,7 @@ void TraceWriter::Impl::Handle(Job* job) {
   if (options.level != Level::kKeys && job->messages.request != nullptr) {
     request = job->messages.request();
     readable = !request.empty() && nodes.Read({request});
+    if (readable && job->messages.tuned) drifts.Read(nodes.nodes());
     if (readable && !job->call.composite.known()) {
       job->call.composite = request::CompositeOf(nodes.nodes());
     }

@@ -83,6 +83,9 @@ class TraceWriter {
   // counts as `held` bytes of the queue.
   struct Messages {
     uint64_t held = 0;
+    // The call's key is without drift (`tune: on`): the record says which
+    // values are drift.
+    bool tuned = false;
     absl::AnyInvocable<std::string()> request;  // uncompressed bytes
     absl::AnyInvocable<std::string()> response;
   };

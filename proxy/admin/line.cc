@@ -201,7 +201,9 @@ Example:
       top, "tune", "The hits across drift, and the steps that read drift", R"(
 With tune: on an entry also answers a request that differs only in drift:
 resourceVersion, managedFields, and times in the status of resources. Before it
-does, the function is asked made-up requests with other drift (questions).
+does, the function is asked made-up requests with other drift (questions). So on
+is your promise: the function has no effect outside its answers, and no memory
+of what it was asked.
 
 Hits across drift are the gain, questions the cost: saved and spent are time of
 the function. A key is repeating until four questions got its answer; then it is
@@ -214,6 +216,10 @@ or varies:
   varies    equal requests got other answers; it is asked later
 Revoked hits were answered before that was found. They repeated an answer of the
 same composite that may have been late.
+
+The last table has the fields that changed without changing answers, each with
+the mask that would hide it. The function was not asked about these: a mask is
+your promise, too.
 
 Examples:
   fncache admin tune --function function-auto-ready

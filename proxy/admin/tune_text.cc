@@ -58,12 +58,34 @@ void AddSteps(const Step& step, Rows* rows) {
       FromProto(step.varies_since()));
 }
 
+// The paths that changed without changing answers; "" if there are none.
+std::string UnreadText(const Function& function) {
+  if (function.unread().empty()) return "";
+  Rows rows = {{"changed without changing answers: mask", "runs", ""}};
+  for (const auto& one : function.unread()) {
+    if (rows.size() > kListed) break;
+    std::string mask = Printable(one.mask());
+    if (one.path() != one.mask()) {
+      absl::StrAppend(&mask, " for ", Printable(one.path()));
+    }
+    rows.push_back({mask, Grouped(one.count()), "your promise"});
+  }
+  const size_t all = function.unread().size();
+  if (all > kListed) {
+    rows.push_back(
+        {absl::StrCat("and ", all - kListed, " more; --json has all"), "", ""});
+  }
+  return absl::StrCat("\n", TextTable(rows, {false, true, false}));
+}
+
 std::string FunctionText(const Function& function) {
   std::string text = absl::StrCat(
       Printable(function.function()), ": tune: ", Printable(function.state()),
       function.state() == "idle" ? ", as mode is not on" : "", "\n");
   const uint64_t asked = Sum(function.questions_by_answer());
-  if (function.state() == "off" && function.hits() + asked == 0) return text;
+  if (function.state() == "off" && function.hits() + asked == 0) {
+    return text + UnreadText(function);
+  }
   std::string hits = Grouped(function.hits());
   if (function.revoked_hits() > 0) {
     absl::StrAppend(&hits, ", ", Grouped(function.revoked_hits()),
@@ -87,7 +109,7 @@ std::string FunctionText(const Function& function) {
        Grouped(static_cast<uint64_t>(std::floor(function.budget())))},
   };
   absl::StrAppend(&text, TextTable(rows, {false, false}));
-  if (function.steps().empty()) return text;
+  if (function.steps().empty()) return text + UnreadText(function);
   Rows steps = {{"input", "composite", "reads", "since", "seen at"}};
   for (const Step& step : function.steps()) AddSteps(step, &steps);
   const size_t more =
@@ -99,7 +121,7 @@ std::string FunctionText(const Function& function) {
   }
   absl::StrAppend(&text, "\n",
                   TextTable(steps, {false, false, false, false, false}));
-  return text;
+  return text + UnreadText(function);
 }
 
 Json CountsJson(const Counts& counts) {
@@ -144,6 +166,14 @@ std::string TuneText(const v1::TuneResponse& response) {
   if (response.functions().empty()) {
     absl::StrAppend(&text, "\nNo function has tune: on.\n");
   }
+  for (const Function& function : response.functions()) {
+    if (function.unread().empty()) continue;
+    absl::StrAppend(&text,
+                    "\nA mask is your promise that the function does not read "
+                    "what it hides. The function\nwas not asked about it: "
+                    "fncache probe asks.\n");
+    break;
+  }
   return text;
 }
 
@@ -152,6 +182,13 @@ std::string TuneJson(const v1::TuneResponse& response) {
   for (const Function& function : response.functions()) {
     Json steps = Json::Array();
     for (const Step& step : function.steps()) steps.Append(StepJson(step));
+    Json unread = Json::Array();
+    for (const auto& one : function.unread()) {
+      unread.Append({{"path", one.path()},
+                     {"mask", one.mask()},
+                     {"runs", one.count()},
+                     {"function_asked", false}});
+    }
     functions.Append({
         {"function", function.function()},
         {"state", function.state()},
@@ -167,6 +204,7 @@ std::string TuneJson(const v1::TuneResponse& response) {
         {"keys_proven", function.keys_proven()},
         {"keys_repeating", function.keys_repeating()},
         {"steps", steps},
+        {"changed_without_changing_answers", unread},
     });
   }
   const Json all = {

@@ -278,7 +278,7 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   looked_up_ = absl::Now();
   key_ = digest.key;
   drift_ = digest.drift;
-  if (trace_) trace_->SetKey(digest.key);
+  if (trace_) trace_->SetKey(digest.key, state_->tunes());
   const absl::Time now = context_.clock.Now();
   const cache::store::Found found = state_->store.GetMemory(key_, now);
   // A fresh entry of its own drift answers without a look at its kinds.

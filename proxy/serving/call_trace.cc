@@ -102,6 +102,7 @@ void CallTrace::Write(telemetry::Outcome outcome, int code,
   insight::trace::TraceWriter::Messages messages;
   if (request->valid() && writer.Reads(call.composite)) {
     messages.held = request->size();
+    messages.tuned = tuned_;
     messages.request = [request = *request] { return Joined(request); };
   }
   if (answer_.valid()) {

@@ -43,7 +43,11 @@ class CallTrace {
   void KeepRequest(const transport::Message& request) { request_ = request; }
   // Takes the phase of a load from the request's metadata.
   void SetMetadata(const http2::Fields& fields);
-  void SetKey(const cache::key::Key& key) { key_ = key; }
+  // `tuned`: the key is without drift.
+  void SetKey(const cache::key::Key& key, bool tuned) {
+    key_ = key;
+    tuned_ = tuned;
+  }
   // This entry answered the call, at `now`, with this TTL.
   void SetHit(const cache::store::EntryInfo& entry, size_t bytes,
               absl::optional<absl::Duration> told_ttl, absl::Time now);
@@ -67,6 +71,7 @@ class CallTrace {
   transport::Message request_;
   transport::Message answer_;
   absl::optional<cache::key::Key> key_;
+  bool tuned_ = false;
   std::string phase_;
   insight::trace::TracedAnswer answered_;
 };

@@ -282,24 +282,19 @@ absl::optional<Evidence::Running> Evidence::Begin(const Key& key,
     return absl::nullopt;
   const Step& step = *known->step;
   running_[key].function = step.function;
-  Running running{Proof(step.figures.reads), step.function, step.figures.step,
-                  key, now};
-  Function& function = functions_[step.function];
-  ++function.proofs;
-  function.reserved += running.reserved;
-  return running;
+  ++functions_[step.function].proofs;
+  return Running{Proof(step.figures.reads), step.function, step.figures.step,
+                 key, now};
 }
 
 bool Evidence::Take(Running* running, absl::Time now) {
   MutexLock lock(&mutex_);
   if (running->proof.ended()) return false;
-  Function& function = functions_[running->function];
-  double& budget = function.figures.budget;
-  const bool affords = running->reserved > 0 || budget - function.reserved >= 1;
+  double& budget = functions_[running->function].figures.budget;
   const auto step = steps_.find(running->step);
   // Times that another proof found to be read are not asked about any more. A
   // later proof asks about versions alone.
-  if (!affords || !running_[running->key].key || step == steps_.end() ||
+  if (budget < 1 || !running_[running->key].key || step == steps_.end() ||
       Silent(*step->second, now) ||
       (!running->proof.versions_alone() &&
        step->second->figures.reads != Reads::kNothing)) {
@@ -308,10 +303,6 @@ bool Evidence::Take(Running* running, absl::Time now) {
     return false;
   }
   budget -= 1;
-  if (running->reserved > 0) {
-    --running->reserved;
-    --function.reserved;
-  }
   return true;
 }
 
@@ -384,7 +375,6 @@ Finding Evidence::LearnReads(const Running& running, absl::Time now) {
 void Evidence::End(const Running& running) {
   Function& function = functions_[running.function];
   --function.proofs;
-  function.reserved -= running.reserved;
   ++function.figures.proofs[static_cast<size_t>(running.proof.result())];
   const auto counts = running_.find(running.key);
   Known* const known = Find(running.key);

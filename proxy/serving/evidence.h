@@ -179,8 +179,6 @@ class Evidence {
     Key step;
     Key key;
     absl::Time began;
-    // Questions of the budget that are kept for it.
-    int reserved = Proof::kQuestions;
     // Shown with the step if it reads or varies. Set before an answer that
     // differs is reported.
     StepNames seen = {};
@@ -246,8 +244,7 @@ class Evidence {
   };
 
   struct Function {
-    int proofs = 0;    // that run
-    int reserved = 0;  // questions of the budget that are kept for these
+    int proofs = 0;  // that run
     absl::Time failed = absl::InfinitePast();
     FunctionFigures figures;
   };
@@ -299,7 +296,7 @@ class Evidence {
   // The budget suffices for one more proof, beside those that run. Two that
   // share what is left would both end without a result.
   static bool Affords(const Function& function) {
-    return function.figures.budget - function.reserved >= Proof::kQuestions;
+    return function.figures.budget >= Proof::kQuestions * (function.proofs + 1);
   }
   bool MayAsk(const Known& known, double tune_share, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -417,7 +417,10 @@ std::vector<Row> PolicyRows() {
           &Function::tune, "off", kLive,
           "on: an entry also answers requests that differ in drift only "
           "(versions and times of observed objects), once the function has "
-          "shown that its answer is the same. Not with key: tag."),
+          "shown that its answer is the same. The daemon asks it made-up "
+          "requests for that. So on is a promise: the function has no effect "
+          "outside its answers, and no memory of what it was asked. Not with "
+          "key: tag."),
       Row("tune_share", WholeFraction(), &Function::tune_share, "0.1", kLive,
           "Questions that may be asked of the function for each of its runs; "
           "0 = none, and nothing is proven."),

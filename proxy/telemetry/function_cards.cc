@@ -137,8 +137,12 @@ std::string RepeatsText(const FunctionCounts& total,
   if (repeats > 0) absl::StrAppend(&text, ": ", absl::StrJoin(texts, ", "));
   if (!function.unread.empty()) {
     std::vector<std::string> masks;
-    for (const auto& [mask, count] : function.unread) {
-      if (masks.size() < kMostNamed) masks.push_back(Code(mask));
+    for (const insight::explain::UnreadPath& one : function.unread) {
+      const std::string mask = Code(one.mask);
+      if (masks.size() < kMostNamed &&
+          std::find(masks.begin(), masks.end(), mask) == masks.end()) {
+        masks.push_back(mask);
+      }
     }
     absl::StrAppend(&text,
                     "<small>what changed besides, as masks (your promise): ",

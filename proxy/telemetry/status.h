@@ -41,8 +41,8 @@ struct Status {
     LastError last_error{};
     // Absent before the listeners are open.
     absl::optional<FunctionFacts> facts{};
-    // Masks that hide what changed besides drift in repeats.
-    insight::explain::MissMemory::Top unread{};
+    // Paths that changed besides drift in repeats.
+    std::vector<insight::explain::UnreadPath> unread{};
   };
   std::vector<Function> functions;  // in the order of reading's
 

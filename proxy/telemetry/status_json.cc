@@ -124,6 +124,14 @@ Json MostOf(const insight::explain::MissMemory::Top& top, const char* what) {
   return list;
 }
 
+Json UnreadPaths(const Status::Function& function) {
+  Json list = Json::Array();
+  for (const insight::explain::UnreadPath& one : function.unread) {
+    list.Append({{"path", one.path}, {"mask", one.mask}, {"count", one.count}});
+  }
+  return list;
+}
+
 // Calls of each minute, the oldest first.
 Json LastHour(const OutcomeHour::Hour& hour, size_t id) {
   Json by_outcome = Json::Object();
@@ -227,7 +235,7 @@ Json Functions(const Status& status) {
         {"more", More(facts)},
         {"changed_paths", MostOf(function.miss_paths, "path")},
         {"changed_by", MostOf(function.miss_writers, "writer")},
-        {"changed_in_repeats", MostOf(function.unread, "mask")},
+        {"changed_in_repeats", UnreadPaths(function)},
         {"last_minute", Counts(status.reading.recent.functions[id],
                                status.reading.recent_length)},
         {"last_hour", LastHour(status.reading.hour, id)},

@@ -207,6 +207,33 @@ TEST_F(LoadTest, TheDaemonsMissesAndHitsAreReported) {
   }
 }
 
+// The daemon is asked for one key with other drift each time: all are misses,
+// until they are hits across drift.
+TEST_F(LoadTest, DriftIsAnotherOneInEachCall) {
+  const std::string upstream = StartLimit(answer_);
+  const auto calls = [&](const std::string& target, const char* first) {
+    const Ended ended =
+        Load({"--target", target, "--keys", "1", "--calls", "50", "--drift",
+              "--first-drift", first, "--expect-response", answer_});
+    EXPECT_EQ(ended.code, 0) << ended.err;
+    return ended.out;
+  };
+  std::string target = StartDaemon(upstream);
+  EXPECT_EQ(Number(calls(target, "0"), "miss"), 50);
+  EXPECT_EQ(Number(calls(target, "0"), "hit"), 50);
+  EXPECT_EQ(Number(calls(target, "40"), "hit"), 10);
+  target = StartDaemon(upstream, {"--tune", "on"});
+  const absl::Time until = absl::Now() + ::fncache::testing::kPatience;
+  for (int first = 0;
+       Number(calls(target, absl::StrCat(first).c_str()), "hit") < 50;
+       first += 50) {
+    ASSERT_LT(absl::Now(), until);
+  }
+  target = StartDaemon(upstream, {"--tune", "on", "--tune-share", "0"});
+  EXPECT_EQ(Number(calls(target, "0"), "miss"), 50);
+  EXPECT_EQ(Number(calls(target, "50"), "miss"), 50);
+}
+
 TEST_F(LoadTest, ConnectionsAreSpreadOverTargets) {
   const std::string upstream = StartLimit(answer_);
   const std::string first = StartDaemon(upstream);
@@ -341,6 +368,8 @@ TEST_F(LoadTest, UsageErrorsExitWith2) {
                               {"--keys", "0"},
                               {"--keys", "1.5"},
                               {"--first-key", "-1"},
+                              {"--drift", "--shape", "4k"},
+                              {"--first-drift", "-1"},
                               {"--response", "4k"},
                               {"--ttl", "soon"}}) {
     Arguments all = arguments;

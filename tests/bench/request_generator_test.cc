@@ -17,6 +17,7 @@
 #include "bench/load_workload.h"
 #include "bench/request_encoding.h"
 #include "cache/key/digest.h"
+#include "cache/key/drift.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -364,10 +365,10 @@ TEST_P(WorkloadKeys, AreTheCachesKeys) {
     std::set<Key> keys;
     constexpr uint64_t kKeys = 40;
     for (uint64_t i = 0; i < kKeys; ++i) {
-      const Key key = KeyOf(digester, workload.Framed(i, &random));
+      const Key key = KeyOf(digester, workload.Framed(i, {}, &random));
       EXPECT_TRUE(keys.insert(key).second) << i;
       for (int again = 0; again < 4; ++again) {
-        EXPECT_EQ(KeyOf(digester, workload.Framed(i, &random)), key);
+        EXPECT_EQ(KeyOf(digester, workload.Framed(i, {}, &random)), key);
       }
     }
   }
@@ -383,8 +384,84 @@ TEST(Workload, TellsTheTagOfAKey) {
   for (const uint64_t key : {0u, 1u, 2u, 3u, 1000u}) {
     Request request;
     ASSERT_TRUE(
-        request.ParseFromString(workload.Framed(key, &random).substr(5)));
+        request.ParseFromString(workload.Framed(key, {}, &random).substr(5)));
     EXPECT_EQ(request.meta().tag(), workload.TagOf(key));
+  }
+}
+
+// With `tune: on` all drifts of a request have one key, and each has a drift
+// digest of its own. Without it each has a key of its own.
+TEST(Workload, ADriftChangesNothingElse) {
+  cache::key::KeyScope scope;
+  const cache::key::Digester plain({}, scope, cache::key::MaskSet());
+  scope.drift = true;
+  const cache::key::Digester tuned({}, scope, cache::key::MaskSet());
+  cache::key::DigestScratch scratch;
+  for (const Shape shape : {Shape::k17K, Shape::k130K}) {
+    SCOPED_TRACE(ShapeName(shape));
+    ASSERT_TRUE(HasDrift(shape));
+    const Workload workload(WorkloadOptions{shape, 1, 3, 4});
+    Random random(1);
+    for (const uint64_t key : {0u, 1u, 2u, 3u}) {
+      std::set<Key> plain_keys;
+      std::set<Key> tuned_keys;
+      std::set<Key> drifts;
+      constexpr uint64_t kDrifts = 30;
+      for (uint64_t i = 0; i < 4 * (kDrifts + 1); ++i) {
+        absl::optional<uint64_t> drift;  // the request's own comes, too
+        if (i / 4 > 0) drift = i / 4;
+        const std::string framed = workload.Framed(key, drift, &random);
+        plain_keys.insert(KeyOf(plain, framed));
+        const cache::key::Digest digest =
+            tuned.Compute({absl::string_view(framed).substr(5)}, &scratch);
+        ASSERT_TRUE(digest.keyed);
+        tuned_keys.insert({digest.key.high, digest.key.low});
+        drifts.insert({digest.drift.high, digest.drift.low});
+        Request request;
+        ASSERT_TRUE(request.ParseFromString(framed.substr(5)));
+        EXPECT_EQ(request.meta().tag(), workload.TagOf(key));
+      }
+      EXPECT_EQ(plain_keys.size(), kDrifts + 1);
+      EXPECT_EQ(tuned_keys.size(), 1u);
+      EXPECT_EQ(drifts.size(), kDrifts + 1);
+    }
+  }
+}
+
+TEST(Workload, ShapesWithoutComposedResourcesHaveNoDriftSlots) {
+  for (const Shape shape : {Shape::kSmall, Shape::k4K}) {
+    EXPECT_FALSE(HasDrift(shape));
+    const Workload workload(WorkloadOptions{shape, 1, 1, 1});
+    Random random(1);
+    EXPECT_EQ(workload.Framed(0, 7, &random), workload.Framed(0, {}, &random));
+  }
+}
+
+// By the cache's own definition of drift. Neighbours differ in both, and no
+// pair comes twice.
+TEST(WriteDrift, WritesVersionsAndTimesThatDoNotRepeat) {
+  constexpr uint64_t kTimes = 12 * 28 * 86400;
+  std::set<std::string> seen;
+  std::string version(kVersionDigits, ' ');
+  std::string time(kTimeBytes, ' ');
+  for (const uint64_t start :
+       {uint64_t{0}, uint64_t{9000}, kTimes - 50, 2 * kTimes - 50,
+        8999 * kTimes, uint64_t{100'000'000'000}}) {
+    for (uint64_t drift = start; drift < start + 100; ++drift) {
+      const std::string last_version = version;
+      const std::string last_time = time;
+      WriteDrift(drift, &version[0], &time[0]);
+      EXPECT_TRUE(cache::key::IsVersion(version)) << version;
+      EXPECT_NE(version[0], '0');
+      EXPECT_TRUE(cache::key::IsTime(time)) << time;
+      EXPECT_NE(version, last_version);
+      EXPECT_NE(time, last_time);
+      EXPECT_TRUE(seen.insert(version + time).second) << drift;
+    }
+  }
+  for (uint64_t again = 1; again < 8999; ++again) {
+    WriteDrift(500 + again * kTimes, &version[0], &time[0]);
+    EXPECT_TRUE(seen.insert(version + time).second) << again;
   }
 }
 

@@ -297,6 +297,7 @@ TEST_F(TuningLifecycleTest, ALaterFillOfOtherDriftIsNotForThoseThatWait) {
   const Request first = cluster_.Make();
   const std::string first_sync = Sync(first).text;
   std::atomic<bool> goes_on{false};
+  const StopsFunction stops{this};
   Start([&](const Request& request) {
     const Reply reply = Sync(request);
     if (reply.text == first_sync) {
@@ -399,6 +400,7 @@ TEST_F(TuningLifecycleTest, AChainOfDaemonsIsNeverWrong) {
 
 TEST_F(TuningLifecycleTest, AStormOfDriftLeavesOthersProven) {
   std::atomic<int> runs{0};
+  const StopsFunction stops{this};
   Start([&](const Request& request) -> Reply {
     // C answers otherwise each time, and B reads what drifts.
     const std::string which = Text(request.input(), {"which"});

@@ -102,6 +102,7 @@ TEST_F(TuningOutcomeTest, Two) {
 // One answer of 20 differs.
 TEST_F(TuningOutcomeTest, Flaky) {
   std::atomic<int> runs{0};
+  const StopsFunction stops{this};
   Start([&](const Request&) -> Reply {
     return ++runs % 20 == 0 ? "other" : "usual";
   });
@@ -145,6 +146,7 @@ TEST_F(TuningOutcomeTest, Alternating) {
     std::atomic<int> runs{0};
     if (daemon_ != nullptr) daemon_->Drain();
     daemon_ = nullptr;
+    const StopsFunction stops{this};
     Start([&](const Request&) -> Reply {
       return (runs++ / period) % 2 == 0 ? "even" : "odd";
     });
@@ -166,6 +168,7 @@ TEST_F(TuningOutcomeTest, Alternating) {
 TEST_F(TuningOutcomeTest, World) {
   std::atomic<int> runs{0};
   std::atomic<bool> changes{true};
+  const StopsFunction stops{this};
   Start([&](const Request&) -> Reply {
     const int run = changes ? ++runs : runs.load();
     return absl::StrCat("world ", run / 3);
@@ -194,6 +197,7 @@ TEST_F(TuningOutcomeTest, World) {
 
 TEST_F(TuningOutcomeTest, Failing) {
   std::atomic<int> runs{0};
+  const StopsFunction stops{this};
   Start([&](const Request& request) {
     Reply reply = Tier(request);
     if (++runs % 3 == 0) reply.code = grpc::StatusCode::RESOURCE_EXHAUSTED;
@@ -395,6 +399,7 @@ TEST_F(TuningOutcomeTest, OldEntriesAnswerAcrossDriftOnlyWhereTheyAreProven) {
     if (daemon_ != nullptr) daemon_->Drain();
     daemon_ = nullptr;
     cluster_ = Cluster();
+    const StopsFunction stops{this};
     Start(
         [&fails, answer](const Request& request) {
           Reply reply = answer(request);
@@ -444,6 +449,7 @@ TEST_F(TuningOutcomeTest, StaleWhileRevalidatePassesTheGate) {
 // An answer that is not stored ends the proof.
 TEST_F(TuningOutcomeTest, AnAnswerThatIsNotStoredEndsTheProof) {
   std::atomic<bool> fatal{false};
+  const StopsFunction stops{this};
   Start([&](const Request& request) {
     Reply reply = Tier(request);
     reply.fatal = fatal;
@@ -464,6 +470,7 @@ TEST_F(TuningOutcomeTest, AnAnswerThatIsNotStoredEndsTheProof) {
 // The promise of `tune: on` is broken: this function remembers what it saw.
 TEST_F(TuningOutcomeTest, Effect) {
   std::atomic<int64_t> highest{0};
+  const StopsFunction stops{this};
   Start([&](const Request& request) -> Reply {
     const int64_t seen = std::stoll(Version(Composite(request)));
     int64_t before = highest;

@@ -4,6 +4,7 @@
 // does.
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ namespace fn = apiextensions::fn::proto::v1;
 using google::protobuf::Struct;
 using nlohmann::json;
 using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -134,11 +137,21 @@ class TuningReportTest : public ::testing::Test {
         daemon_->Listening()[0], grpc::InsecureChannelCredentials(), channel));
   }
 
-  void Call(const std::string& name) {
+  void Call(const std::string& name) { Call(Request(name, ++tick_)); }
+  void Call(const fn::RunFunctionRequest& request) {
     grpc::ClientContext context;
     fn::RunFunctionResponse response;
-    ASSERT_TRUE(
-        stub_->RunFunction(&context, Request(name, ++tick_), &response).ok());
+    ASSERT_TRUE(stub_->RunFunction(&context, request, &response).ok());
+  }
+  // The same with a number that a provider counts, which is no drift.
+  void Poll(int polls) {
+    fn::RunFunctionRequest request = Request("logs", ++tick_);
+    Struct* const object =
+        (*request.mutable_observed()->mutable_resources())["bucket"]
+            .mutable_resource();
+    (*Child(object, "status")->mutable_fields())["polls"].set_number_value(
+        polls);
+    Call(request);
   }
 
   std::string Get(const std::string& path) {
@@ -306,6 +319,65 @@ TEST_F(TuningReportTest, AStepThatVariesIsReported) {
   EXPECT_THAT(Admin({"tune"}),
               AllOf(HasSubstr("varies, asked from "), HasSubstr("GoTemplate")));
   EXPECT_THAT(Get("/statusz"), HasSubstr("1 step varies"));
+}
+
+// The mask over the number that changed is named, and nothing of the drift that
+// changed with it.
+TEST_F(TuningReportTest, WhatElseChangedWithoutChangingAnswersIsNamed) {
+  for (const std::string settings : {"tune: on\n", ""}) {
+    Start(settings);
+    for (int i = 0; i < 4; ++i) Poll(i);
+    const std::string mask = "observed.resources.bucket.resource.status.polls";
+    const std::string text = Admin({"tune", "--function", "function-a"});
+    EXPECT_THAT(text, HasSubstr(absl::StrCat("\n  ", mask)));
+    EXPECT_THAT(text, HasSubstr("     3  your promise\n"));
+    EXPECT_THAT(text, HasSubstr("\nA mask is your promise that the function"));
+    const json changed = json::parse(
+        Admin({"tune", "--function", "function-a",
+               "--json"}))["functions"][0]["changed_without_changing_answers"];
+    EXPECT_EQ(changed, json::array({{{"path", mask},
+                                     {"mask", mask},
+                                     {"runs", 3},
+                                     {"function_asked", false}}}));
+    EXPECT_EQ(
+        json::parse(
+            Get("/statusz?format=json"))["functions"][0]["changed_in_repeats"],
+        json::array({{{"path", mask}, {"mask", mask}, {"count", 3}}}));
+  }
+  // Answers that change with it make no mask.
+  Start("tune: on\n");
+  function_.varies = true;
+  for (int i = 0; i < 4; ++i) Poll(i);
+  EXPECT_THAT(Admin({"tune"}), Not(HasSubstr("your promise")));
+}
+
+// fncache explain neither lists drift nor proposes masks for it.
+TEST_F(TuningReportTest, ATraceNamesNoDriftAsWhatChanged) {
+  for (const bool tunes : {true, false}) {
+    const std::string trace = dir_.File(tunes ? "tuned" : "plain");
+    Start(absl::StrCat(tunes ? "tune: on\n" : "", "trace:\n  dir: ", trace,
+                       "\n"));
+    for (int i = 0; i < 4; ++i) Poll(i);
+    Admin({"trace", "stop"});
+    Process explain({"explain", "--json", trace});
+    ASSERT_EQ(explain.Wait(), 0) << explain.Stderr();
+    const json all = json::parse(explain.Stdout());
+    std::set<std::string> paths;
+    for (const json& path : all["paths"]) paths.insert(path["path"]);
+    std::set<std::string> masks;
+    for (const json& mask : all["masks"]) masks.insert(mask["mask"]);
+    const std::string object = "observed.resources.*.resource.";
+    const std::string mask = "observed.resources.bucket.resource.status.polls";
+    if (tunes) {
+      EXPECT_THAT(paths, ElementsAre(object + "status.polls"));
+      EXPECT_THAT(masks, ElementsAre(mask));
+    } else {
+      EXPECT_THAT(paths, ElementsAre(object + "metadata.resourceVersion",
+                                     object + "status.lastSync",
+                                     object + "status.polls"));
+      EXPECT_THAT(masks, Contains(mask));
+    }
+  }
 }
 
 TEST_F(TuningReportTest, UnderAnotherModeTuningIsIdle) {

@@ -170,7 +170,9 @@ Function::Function(Behaviour behaviour) : behaviour_(std::move(behaviour)) {
   server_ = builder.BuildAndStart();
 }
 
-Function::~Function() {
+Function::~Function() { Stop(); }
+
+void Function::Stop() {
   Release();
   server_->Shutdown();
 }

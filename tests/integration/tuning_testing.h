@@ -133,6 +133,8 @@ class Function final : public fn::FunctionRunnerService::Service {
   void Release();
   // Releases those that wait now. Later ones wait.
   void Step();
+  // Releases all, and waits for them. No later call comes.
+  void Stop();
 
  private:
   const Behaviour behaviour_;
@@ -167,6 +169,15 @@ struct Got {
 
 class TuningTest : public ::testing::Test {
  protected:
+  // Stops the function at its end. Declared after what the behaviour uses and
+  // before Start, as a question may be on its way when a test ends.
+  struct StopsFunction {
+    TuningTest* test;
+    ~StopsFunction() {
+      if (test->function_ != nullptr) test->function_->Stop();
+    }
+  };
+
   ~TuningTest() override;
 
   // Starts the function, and a daemon in this process with simulated time. The

@@ -38,6 +38,7 @@ const patience = 60 * time.Second
 type daemon struct {
 	listen string
 	admin  string
+	said   func() string // its log so far
 	cmd    *exec.Cmd
 }
 
@@ -62,6 +63,11 @@ func serve(t *testing.T, upstream string, args ...string) *daemon {
 	ready := make(chan struct{})
 	var mu sync.Mutex
 	var log strings.Builder
+	d.said = func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return log.String()
+	}
 	go func() {
 		lines := bufio.NewScanner(stderr)
 		open := true
@@ -91,9 +97,7 @@ func serve(t *testing.T, upstream string, args ...string) *daemon {
 			t.Errorf("fncache serve: %v", err)
 		}
 		if t.Failed() {
-			mu.Lock()
-			t.Logf("fncache said:\n%s", log.String())
-			mu.Unlock()
+			t.Logf("fncache said:\n%s", d.said())
 		}
 	})
 	select {

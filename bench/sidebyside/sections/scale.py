@@ -31,6 +31,8 @@ CACHE = ("--cache-memory", "8GiB")
 FILLS_A_SECOND = 15_000
 VALUE_BYTES = 300
 JUDGED_OVERHEAD = 100_000
+# Kinds of drift in a usual request, and the most with which it is tuned.
+EVIDENCE_KINDS = (10, 32)
 JUDGED_RESIDENT = 1_000_000
 JUDGED_CPU = 5_000_000
 MANY, FEW = 2_000, 16
@@ -53,6 +55,7 @@ def plan(profile: Profile) -> float:
 
 def run(bench: Bench) -> None:
     _footprint(bench)
+    _tuning(bench)
     _entries(bench)
     _connections(bench)
     idle.measure(bench, max(bench.profile.connections))
@@ -62,20 +65,7 @@ def run(bench: Bench) -> None:
 def _footprint(bench: Bench) -> None:
     """The memory tier alone: what it asks of the allocator, and keeps."""
     bench.progress.say("memory_footprint")
-    sizes = ",".join(str(entries) for entries in bench.profile.entries)
-    done = run_tool(
-        [
-            bench.servers.program("bench/memory_footprint"),
-            "--value",
-            VALUE_BYTES,
-            "--entries",
-            sizes,
-        ],
-        300,
-    )
-    if done.returncode:
-        raise Failure(f"memory_footprint: {done.stderr.strip()}")
-    for found in json.loads(done.stdout):
+    for found in _footprint_of(bench, bench.profile.entries):
         entries = found["entries"]
         title = f"{entries:,} entries of {VALUE_BYTES}-byte values, tier alone"
         bench.results.value(
@@ -96,6 +86,52 @@ def _footprint(bench: Bench) -> None:
             targets.RESIDENT_OVER_COUNTED
             if entries == JUDGED_RESIDENT
             else None,
+        )
+
+
+def _footprint_of(bench: Bench, entries, *more) -> list:
+    sizes = ",".join(str(count) for count in entries)
+    return _report(
+        bench, "--value", VALUE_BYTES, "--entries", sizes, *more
+    )
+
+
+def _report(bench: Bench, *arguments):
+    program = bench.servers.program("bench/memory_footprint")
+    done = run_tool([program, *arguments], 300)
+    if done.returncode:
+        raise Failure(f"memory_footprint: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def _tuning(bench: Bench) -> None:
+    """What `tune: on` adds to an entry, and to a key that it follows."""
+    bench.progress.say("memory_footprint, tuning")
+    entries = min(JUDGED_OVERHEAD, max(bench.profile.entries))
+    without, with_digest = (
+        _footprint_of(bench, [entries], "--drift", drift)[0]
+        for drift in (0, 1)
+    )
+    for kind in ("requested", "counted"):
+        name = f"overhead_{kind}_per_entry"
+        bench.results.value(
+            f"scale/tuning/entry/{kind}",
+            f"the drift digest of an entry, {kind} bytes",
+            "memory of tuning",
+            "B",
+            spread.estimate([round(with_digest[name] - without[name], 2)]),
+            targets.DRIFT_DIGEST_BYTES if entries >= JUDGED_OVERHEAD else None,
+        )
+    for kinds in EVIDENCE_KINDS:
+        found = _report(bench, "--evidence", kinds)
+        bench.results.value(
+            f"scale/tuning/evidence/{kinds}",
+            f"the evidence of a key with {kinds} kinds of drift,"
+            f" counted bytes ({found['requested_per_key']:.0f} requested)",
+            "memory of tuning",
+            "B",
+            spread.estimate([found["counted_per_key"]]),
+            targets.EVIDENCE_BYTES,
         )
 
 

@@ -2,60 +2,16 @@
 """bench/run from its command line to its files, with fakes for what it
 starts."""
 
-import json
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-import unittest
-from pathlib import Path
 
-import samples
+from fake_run import FAKES, FakeRun
 from test_processes import gone
 
-RUN = samples.ROOT / "bench" / "run"
-FAKES = Path(__file__).resolve().parent / "fakes"
 
-
-class Run(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def command(self, *flags):
-        return [
-            sys.executable,
-            "-B",
-            str(RUN),
-            "--build",
-            str(FAKES),
-            "--json",
-            str(self.folder / "results.json"),
-            *flags,
-        ]
-
-    def environment(self, **settings):
-        return {**os.environ, "TMPDIR": str(self.folder), **settings}
-
-    def run_it(self, *flags, **settings):
-        measured = ("--profile", "smoke", "--only", "hits", "--no-peers")
-        done = subprocess.run(
-            self.command(*(flags or measured)),
-            env=self.environment(**settings),
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        path = self.folder / "results.json"
-        found = json.loads(path.read_text()) if path.exists() else None
-        return done, found
-
-    def temporary_directories(self):
-        return list(self.folder.glob("fncache-bench-*"))
-
+class Run(FakeRun):
     def test_measures_judges_and_writes(self):
         done, found = self.run_it(FAKE_CPU="5")
         self.assertEqual(done.returncode, 0, done.stderr)

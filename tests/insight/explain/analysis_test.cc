@@ -360,6 +360,129 @@ TEST_F(MaskedTrace, MasksThatAreAskedAboutAreInForceToo) {
   EXPECT_THAT(Of(path_, options).masks, IsEmpty());
 }
 
+// With `tune: on`, no key has drift in it.
+class TunedTrace : public ::testing::Test {
+ protected:
+  TunedTrace() {
+    trace::TraceOptions options;
+    options.dir = path_;
+    options.writer = "serve";
+    auto writer = trace::TraceWriter::Create(options);
+    EXPECT_TRUE(writer.ok()) << writer.status();
+    writer_ = *std::move(writer);
+  }
+  // A request whose resource has this version, status and managers.
+  static std::string Of(int version, const std::string& status,
+                        const std::string& managers = R"({"manager": "a"})") {
+    fn::RunFunctionRequest request;
+    const auto parsed = google::protobuf::util::JsonStringToMessage(
+        absl::StrCat(
+            R"({"observed": {"composite": {"resource": {"kind": "XApp",
+            "metadata": {"name": "a"}}}, "resources": {"r": {"resource":
+            {"metadata": {"resourceVersion": ")",
+            version, R"(", "managedFields": [)", managers, R"(]}, "status": {)",
+            status, "}}}}}}"),
+        &request);
+    EXPECT_TRUE(parsed.ok()) << parsed.ToString();
+    return request.SerializeAsString();
+  }
+  // Each call that has another key than those before is a miss. A miss over
+  // drift has the key of one before.
+  void Call(const std::string& request, bool drifts = false) {
+    const cache::key::Digester digester(
+        {},
+        {"f", "/m", "g", cache::key::KeySource::kContent,
+         cache::key::KeyHash::kXxh3, tuned_},
+        cache::key::MaskSet());
+    TracedCall call;
+    call.arrived = At(static_cast<double>(keys_.size()));
+    call.function = "f";
+    call.key = digester.Compute({request}, &scratch_).key;
+    call.outcome = Outcome::kMiss;
+    call.reason = drifts          ? trace::Reason::kDrift
+                  : keys_.empty() ? trace::Reason::kNew
+                                  : trace::Reason::kChanged;
+    EXPECT_EQ(keys_.insert(call.key->Hex()).second, !drifts);
+    call.lifetime = call.function_ttl = absl::Hours(1);
+    call.stored = true;
+    trace::TraceWriter::Messages messages;
+    messages.held = request.size();
+    messages.tuned = tuned_;
+    messages.request = [request] { return request; };
+    writer_->Write(std::move(call), std::move(messages));
+  }
+  Analysis Read(const AnalysisOptions& options = {}) {
+    writer_->Close();
+    return explain::Of(path_, options);
+  }
+
+  bool tuned_ = true;
+  const TempDir dir_;
+  const std::string path_ = dir_.path() + "/t";
+
+ private:
+  std::unique_ptr<trace::TraceWriter> writer_;
+  std::set<std::string> keys_;
+  cache::key::DigestScratch scratch_;
+};
+
+constexpr char kWord[] = "observed.resources.r.resource.status.word";
+constexpr char kAt[] = R"("at": "2026-11-22T09:42:57Z", "word": "x")";
+constexpr char kLater[] = R"("at": "2026-11-22T09:43:57Z", "word": )";
+
+TEST_F(TunedTrace, DriftIsNeitherNamedNorProposed) {
+  Call(Of(1, kAt, R"({"manager": "a"}, {"manager": "b", "v": 1})"));
+  Call(Of(2, absl::StrCat(kLater, R"("x")"), R"({"manager": "c"})"), true);
+  Call(Of(3, R"("at": "2026-11-22T09:44:57Z", "word": "y")",
+          R"({"manager": "d"})"));
+  Call(Of(4, absl::StrCat(kLater, R"("z")"), "{}"));
+  Call(Of(5, absl::StrCat(kLater, R"("x")")), true);
+  const Analysis analysis = Read();
+  EXPECT_EQ(Counts(analysis.reasons),
+            (Reasons{{"new", 1}, {"changed", 2}, {"drift", 2}}));
+  EXPECT_THAT(
+      PathsOf(analysis),
+      UnorderedElementsAre("observed.resources.*.resource.status.word"));
+  // The mask saves two calls. Without it, equal keys show two hits already,
+  // which are no merit of a mask.
+  EXPECT_THAT(MasksOf(analysis), UnorderedElementsAre(kWord));
+  EXPECT_EQ(analysis.masks[0].together, 2u);
+  // Keys that are asked about instead have drift in them.
+  AnalysisOptions options;
+  options.in_force = false;
+  const Analysis without = Read(options);
+  EXPECT_THAT(
+      PathsOf(without),
+      Contains("observed.resources.*.resource.metadata.resourceVersion"));
+  EXPECT_THAT(PathsOf(without),
+              Contains("observed.resources.*.resource.status.at"));
+}
+
+TEST_F(TunedTrace, DriftThatAppearsOrBecomesAWordChangesTheKey) {
+  Call(Of(1, ""));
+  Call(Of(2, kAt));
+  Call(Of(3, R"("at": "soon", "word": "x")"));
+  const Analysis analysis = Read();
+  EXPECT_THAT(
+      PathsOf(analysis),
+      UnorderedElementsAre("observed.resources.*.resource.status.at",
+                           "observed.resources.*.resource.status.word"));
+  EXPECT_EQ(analysis.paths[0].path, "observed.resources.*.resource.status.at");
+  EXPECT_EQ(analysis.paths[0].misses, 2u);
+}
+
+TEST_F(TunedTrace, TheSettingIsNoChangeOfDrift) {
+  tuned_ = false;
+  Call(Of(1, kAt));
+  tuned_ = true;
+  Call(Of(1, absl::StrCat(R"("at": "2026-11-22T09:42:57Z", "word": "y")")));
+  tuned_ = false;
+  Call(Of(1, R"("at": "2026-11-22T09:42:57Z", "word": "z")"));
+  EXPECT_THAT(
+      PathsOf(Read()),
+      UnorderedElementsAre("observed.resources.*.resource.status.word"));
+}
+
 // The entry was filled before the trace began: only hits show it.
 TEST_F(MaskedTrace, AHitShowsThatThereIsAnEntry) {
   first_ = 1;

@@ -90,8 +90,14 @@ class RepeatsTest : public testing::Test {
     return over;
   }
   MissMemory::Top Unread() {
-    const auto tops = memory().Tops(10);
-    return tops.empty() ? MissMemory::Top() : tops[0].unread;
+    MissMemory::Top paths;
+    for (const MissMemory::FunctionTop& top : memory().Tops(10)) {
+      for (const UnreadPath& one : top.unread) {
+        EXPECT_EQ(one.mask, one.path);
+        paths.emplace_back(one.path, one.count);
+      }
+    }
+    return paths;
   }
 
   SimulatedClock clock_{absl::FromUnixSeconds(1'000'000)};
@@ -229,6 +235,34 @@ TEST_F(RepeatsTest, WithTuningPathsAreNamedAndNothingCounts) {
   EXPECT_THAT(Run(1, Request("1", R"("x": 1)"), "x", tuned), Eq(absl::nullopt));
   EXPECT_THAT(Run(2, Request("2", R"("x": 2)"), "x", tuned), Eq(absl::nullopt));
   EXPECT_THAT(Unread(), ElementsAre(Pair(absl::StrCat(kStatus, "x"), 1)));
+}
+
+// The status of a composite is no drift.
+TEST_F(RepeatsTest, TheMaskOfAConditionsTimeIsASetAndThePathSaysWhich) {
+  Lookup tuned;
+  tuned.tuned = true;
+  const auto request = [](const std::string& time) {
+    RunFunctionRequest request;
+    EXPECT_TRUE(request.ParseFromString(Request("1")));
+    const auto parsed = google::protobuf::util::JsonStringToMessage(
+        absl::StrCat(R"({"apiVersion": "example.org/v1", "kind": "XApp",
+                         "metadata": {"name": "a"}, "status": {"conditions":
+                         [{"type": "Ready", "lastTransitionTime": ")",
+                     time, R"("}]}})"),
+        request.mutable_observed()->mutable_composite()->mutable_resource());
+    EXPECT_TRUE(parsed.ok()) << parsed.ToString();
+    return request.SerializeAsString();
+  };
+  Run(1, request("2026-11-22T09:42:57Z"), "x", tuned);
+  Run(2, request("2026-11-22T09:43:57Z"), "x", tuned);
+  const auto tops = memory().Tops(10);
+  ASSERT_EQ(tops.size(), 1u);
+  ASSERT_EQ(tops[0].unread.size(), 1u);
+  EXPECT_EQ(tops[0].unread[0].mask, "@times");
+  EXPECT_EQ(tops[0].unread[0].path,
+            "observed.composite.resource.status.conditions.*."
+            "lastTransitionTime");
+  EXPECT_EQ(tops[0].unread[0].count, 1u);
 }
 
 TEST_F(RepeatsTest, AMissOverDriftIsRememberedAndNotExamined) {

@@ -13,8 +13,8 @@ namespace fncache::proxy::admin {
 namespace {
 
 using nlohmann::json;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr char kTune[] = R"pb(
   since { seconds: 1800000000 }
@@ -49,6 +49,17 @@ constexpr char kTune[] = R"pb(
       varies_since { seconds: 1800000180 }
       seen: "Network net"
     }
+    unread {
+      path: "observed.resources.bucket.resource.status.polls"
+      mask: "observed.resources.bucket.resource.status.polls"
+      count: 1200
+    }
+    unread {
+      path: "observed.composite.resource.status.conditions.*.lastTransitionTime"
+      mask: "@times"
+      count: 3
+    }
+    unread { path: "context.a\033" mask: "context.a\033" count: 2 }
   }
   functions { function: "function-b" state: "idle" }
   functions { function: "function-c" state: "off" }
@@ -72,6 +83,11 @@ function-a: tune: on
   GoTemplate 1a2b3c4d  example.org/v1 Bucket  varies, asked from 2027-01-15 08:12:00 UTC  2027-01-15 08:02:00 UTC  Bucket team-a/logs\x1b[31m
   -                    Network                varies                                      2027-01-15 08:03:00 UTC  Network net
 
+  changed without changing answers: mask                                          runs
+  observed.resources.bucket.resource.status.polls                                1,200  your promise
+  @times for observed.composite.resource.status.conditions.*.lastTransitionTime      3  your promise
+  context.a\x1b                                                                      2  your promise
+
 function-b: tune: idle, as mode is not on
   hits across drift  0
   saved              0s
@@ -82,7 +98,28 @@ function-b: tune: idle, as mode is not on
   questions left     0
 
 function-c: tune: off
+
+A mask is your promise that the function does not read what it hides. The function
+was not asked about it: fncache probe asks.
 )");
+}
+
+TEST(TuneTextTest, ShowsWhatChangedWithoutTuningToo) {
+  auto response = Parsed<v1::TuneResponse>(R"pb(
+    functions {
+      function: "a"
+      state: "off"
+      unread { path: "x" mask: "x" count: 2 }
+    }
+  )pb");
+  EXPECT_THAT(TuneText(response), HasSubstr("\na: tune: off\n\n  changed "));
+  for (int i = 0; i < 12; ++i) {
+    *response.mutable_functions(0)->add_unread() =
+        response.functions(0).unread(0);
+  }
+  EXPECT_THAT(TuneText(response), HasSubstr("and 3 more; --json has all"));
+  response.mutable_functions(0)->clear_unread();
+  EXPECT_THAT(TuneText(response), EndsWith("\na: tune: off\n"));
 }
 
 TEST(TuneTextTest, ManyStepsAreCut) {
@@ -135,6 +172,17 @@ TEST(TuneTextTest, TheJsonHasAll) {
   EXPECT_TRUE(other["reads"].is_null());
   EXPECT_TRUE(other["reads_since_unix_seconds"].is_null());
   EXPECT_TRUE(other["no_questions_until_unix_seconds"].is_null());
+  const json& changed = function["changed_without_changing_answers"];
+  ASSERT_EQ(changed.size(), 3u);
+  EXPECT_EQ(changed[1],
+            json({{"path",
+                   "observed.composite.resource.status.conditions.*."
+                   "lastTransitionTime"},
+                  {"mask", "@times"},
+                  {"runs", 3},
+                  {"function_asked", false}}));
+  EXPECT_EQ(all["functions"][1]["changed_without_changing_answers"],
+            json::array());
 }
 
 }  // namespace

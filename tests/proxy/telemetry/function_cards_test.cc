@@ -190,11 +190,14 @@ TEST(FunctionCardsTest, TellsRepeatsAndWhatWouldSaveThem) {
                         "when the TTL was over (<code>ttl.min</code>)\n"));
   run(RepeatOver::kOther, 7);
   Status status = source.Now();
-  status.functions[0].unread = {{"context.<now>", 7}};
+  status.functions[0].unread = {{"observed.a", "@times", 7},
+                                {"observed.b", "@times", 5},
+                                {"context.<now>", "context.<now>", 3}};
   EXPECT_THAT(Cards(status),
               HasSubstr(", 7 over other paths, or the answer was gone<small>"
                         "what changed besides, as masks (your promise): <code>"
-                        "context.&lt;now&gt;</code></small>"));
+                        "@times</code>, <code>context.&lt;now&gt;</code>"
+                        "</small>"));
 }
 
 TEST(FunctionCardsTest, TellsMasksAndWhetherTheyMatch) {

@@ -120,7 +120,7 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
   Status status = source_.Now();
   status.functions[0].miss_paths = {{"context.now", 7}};
   status.functions[0].miss_writers = {{"kubectl", 3}};
-  status.functions[0].unread = {{"context.now", 2}};
+  status.functions[0].unread = {{"observed.a", "@times", 2}};
   status.functions[0].facts = FunctionFacts();
   status.functions[0].facts->masks = {{"@times", 4, 2}};
   status.functions[0].facts->bans = {{"everything", status.reading.now, true}};
