@@ -15,7 +15,7 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CCACHE_PCH_EXTSUM := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
-  image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-micro lint format install clean
+  image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ bench-insight: bench-programs ## what tracing and explaining cost a hit and a mi
 
 bench-predict: build ## what-if's predictions beside what a load then measures, in half an hour (PREDICT_FLAGS: bench/predict --help)
 	@bench/predict $(PREDICT_FLAGS)
+
+bench-tune: build ## what tune: on brings beside masks: hits, runs and questions, in half an hour; --full judges it (TUNE_FLAGS: bench/tune --help)
+	@bench/tune $(TUNE_FLAGS)
 
 bench-micro: setup-bench ## microbenchmarks of digest, response and stores
 	@cmake --preset release >/dev/null
