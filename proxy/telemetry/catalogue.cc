@@ -66,7 +66,8 @@ const std::vector<Family>& Catalogue() {
        Type::kCounter,
        {"function_name"},
        "Runs for a miss whose answer was compared with the answer of before. "
-       "With tune: off, as far as explaining misses reads their requests."},
+       "Only with tune: off, and as far as explaining misses reads their "
+       "requests."},
       {"fncache_repeats_total",
        Type::kCounter,
        {"function_name", "over"},
