@@ -170,7 +170,7 @@ struct Got {
 class TuningTest : public ::testing::Test {
  protected:
   // Stops the function at its end. Declared after what the behaviour uses and
-  // before Start, as a question may be on its way when a test ends.
+  // before Start, as the function may answer a question when a test ends.
   struct StopsFunction {
     TuningTest* test;
     ~StopsFunction() {
