@@ -8,7 +8,6 @@
 
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
-#include "cache/key/drift_marks.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
@@ -592,7 +591,6 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
 
 bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
                                  const MaskNode& node) {
-  const size_t drifts = DriftBytes();
   char* const out =
       structs_.Run(StructWalk::Kind::kStruct, {p, static_cast<size_t>(end - p)},
                    depth, in_end_, &growth_, out_, &node);
@@ -600,8 +598,8 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
     out_ = out;
     return true;
   }
-  // It is not of the usual form.
-  if (drifts_ != nullptr) drifts_->resize(drifts);
+  // It is not of the usual form. With drift it is not plain.
+  if (drifts_ != nullptr) return false;
   const size_t base = entry_count_;
   if (!Gather(kStructFields, &p, end)) return false;
   const size_t count = entry_count_;
@@ -614,7 +612,7 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
     const MaskNode* inner = nullptr;
     if (below != nullptr && !below->masked && entry.value_size != 0 &&
         IsHolder(*value)) {  // nothing is below others that a path could mean
-      inner = *value == kListValue ? NodeOfList(*below, entry.key()) : below;
+      inner = below;
     }
     const bool leads_in = inner != nullptr;
     EntryLengths lengths;
@@ -627,25 +625,19 @@ bool CanonicalWalk::MaskedStruct(const char* p, const char* end, int depth,
       }
     } else if (!OpenEntry(entry, &lengths) ||
                !(leads_in
-                     ? MaskedValue(value, entry.value_end(), depth - 2, *inner,
-                                   entry.key())
+                     ? MaskedValue(value, entry.value_end(), depth - 2, *inner)
                      : Value(value, value, entry.value_end(), depth - 2))) {
       return false;
     }
     if (!CloseEntry(entry, lengths)) return false;
-    if (below == nullptr) continue;
-    if (below->LeavesOut()) {
-      out_ = before;
-    } else if (drifts_ != nullptr) {
-      out_ = MarkEntry(*below, before, out_, drifts_);
-    }
+    if (below != nullptr && below->LeavesOut()) out_ = before;
   }
   entry_count_ = base;
   return p == end || UnknownFields(wire::kStructType, p, end, depth);
 }
 
 bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
-                                const MaskNode& node, absl::string_view key) {
+                                const MaskNode& node) {
   if (p == end || !IsHolder(*p)) {
     // Nothing is below it that a path could mean.
     return Value(p, p, end, depth);
@@ -656,7 +648,7 @@ bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
   if (!ReadLength(&p, end, &size) || depth < 1) return false;
   char* const length = Open(size);
   if (!(is_struct ? MaskedStruct(p, p + size, depth - 1, node)
-                  : MaskedList(p, p + size, depth - 1, node, key)) ||
+                  : MaskedList(p, p + size, depth - 1, node)) ||
       !Close(length, size)) {
     return false;
   }
@@ -665,25 +657,20 @@ bool CanonicalWalk::MaskedValue(const char* p, const char* end, int depth,
 }
 
 bool CanonicalWalk::MaskedList(const char* p, const char* end, int depth,
-                               const MaskNode& node, absl::string_view key) {
+                               const MaskNode& node) {
   const MaskNode* const element = node.element();
   if (element == nullptr) {
     return Whole(StructWalk::Kind::kList, p, end, depth);
   }
   while (p != end && *p == kListValues) {
-    char* const before = out_;
     *out_++ = *p++;
     uint32_t size;
     if (depth < 1 || !ReadLength(&p, end, &size)) return false;
     char* const length = Open(size);
     char* const contents = out_;
-    if (!MaskedValue(p, p + size, depth - 1, *element, key)) return false;
-    const bool masked = element->LeavesOut();
-    if (masked) out_ = contents;
+    if (!MaskedValue(p, p + size, depth - 1, *element)) return false;
+    if (element->LeavesOut()) out_ = contents;
     if (!Close(length, size)) return false;
-    if (!masked && drifts_ != nullptr) {
-      out_ = MarkElement(*element, key, before, out_, drifts_);
-    }
     p += size;
   }
   return p == end || UnknownFields(wire::kListValueType, p, end, depth);

@@ -127,10 +127,9 @@ class CanonicalWalk {
   bool MaskedStruct(const char* p, const char* end, int depth,
                     const MaskNode& node);
   bool MaskedValue(const char* p, const char* end, int depth,
-                   const MaskNode& node, absl::string_view key);
-  // `key` is the map key above the list.
+                   const MaskNode& node);
   bool MaskedList(const char* p, const char* end, int depth,
-                  const MaskNode& node, absl::string_view key);
+                  const MaskNode& node);
   bool UnknownFields(const wire::MessageType& type, const char* p,
                      const char* end, int depth);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/key/drift.h"
 
+#include <cstring>
+
 #include "cache/key/plain_wire.h"
 #include "cache/wire/wire.h"
 
@@ -56,14 +58,24 @@ bool IsTime(absl::string_view text) {
 }
 
 void AppendDrift(const Drift& drift, std::string* out) {
-  char head[1 + 5];  // a byte, and the size of the key
-  head[0] = static_cast<char>(static_cast<int>(drift.type) * 4 +
-                              static_cast<int>(drift.section));
-  const char* const end = wire::WriteVarint(head + 1, drift.key.size());
-  out->append(head, end - head);
-  out->append(drift.key.data(), drift.key.size());
-  wire::AppendVarint(out, drift.value.size());
-  out->append(drift.value.data(), drift.value.size());
+  // Everything but a large value is appended at once.
+  constexpr size_t kSmall = 64;
+  char small[1 + 2 * 5 + 2 * kSmall];
+  char* end = small;
+  *end++ = static_cast<char>(static_cast<int>(drift.type) * 4 +
+                             static_cast<int>(drift.section));
+  for (const absl::string_view text : {drift.key, drift.value}) {
+    end = wire::WriteVarint(end, text.size());
+    if (text.size() > kSmall) {
+      out->append(small, end - small);
+      out->append(text.data(), text.size());
+      end = small;
+    } else {
+      std::memcpy(end, text.data(), text.size());
+      end += text.size();
+    }
+  }
+  out->append(small, end - small);
 }
 
 bool TakeDrift(absl::string_view* drifts, Drift* drift) {

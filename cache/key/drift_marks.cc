@@ -10,24 +10,15 @@
 namespace fncache::cache::key {
 namespace {
 
-constexpr size_t kMarkSize = 2;
-
 // Whether the Value from `p` to `end` is drift and nothing else. Sets its type
 // and its value.
 bool IsDrift(const MaskNode& node, absl::string_view key, bool in_list,
              const char* p, const char* end, Drift* drift) {
   if (p == end) return false;
-  const char tag = *p++;
-  if (tag != kStringValue && tag != kListValue) return false;
+  if (*p++ != kStringValue) return false;
   uint32_t size;
   if (!ReadLength(&p, end, &size) || p + size != end) return false;
   drift->value = absl::string_view(p, size);
-  if (tag == kListValue) {
-    drift->type = DriftType::kManagedFields;
-    return node.drifts == MaskNode::Drifts::kManagedFields ||
-           (node.drifts == MaskNode::Drifts::kStatus && !in_list &&
-            key == kManagedFieldsKey);
-  }
   switch (node.drifts) {
     case MaskNode::Drifts::kVersion:
       drift->type = DriftType::kVersion;
@@ -40,13 +31,30 @@ bool IsDrift(const MaskNode& node, absl::string_view key, bool in_list,
   }
 }
 
+}  // namespace
+
 char* WriteMark(DriftType type, char* out) {
   *out++ = 0;
   *out++ = static_cast<char>(type);
   return out;
 }
 
-}  // namespace
+char* WriteElementHead(size_t value_size, char* out) {
+  *out++ = kListValues;
+  return wire::WriteVarint(out, value_size);
+}
+
+char* WriteLedHead(absl::string_view key, size_t value_size, char* out) {
+  *out++ = kStructFields;
+  out = wire::WriteVarint(out, 2 + wire::VarintSize(key.size()) + key.size() +
+                                   wire::VarintSize(value_size) + value_size);
+  *out++ = kMapKey;
+  out = wire::WriteVarint(out, key.size());
+  std::memcpy(out, key.data(), key.size());
+  out += key.size();
+  *out++ = kMapValue;
+  return wire::WriteVarint(out, value_size);
+}
 
 char* MarkEntry(const MaskNode& node, char* head, char* end,
                 std::string* drifts) {

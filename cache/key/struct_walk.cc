@@ -270,6 +270,7 @@ void StructWalk::ReserveHolders(size_t holders) {
   const size_t size = std::max(holders, 2 * holders_.size());
   holder_starts_.resize(size);
   holders_.resize(size);
+  led_.resize(size);
 }
 
 void StructWalk::Shrink() {
@@ -281,7 +282,12 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
                       const char* readable_end, size_t* growth, char* out,
                       const MaskNode* node) {
   static_assert(kMaxPlainDepth <= kMostDepth, "it has to fit in an item");
-  if (bytes.empty()) return out;
+  const bool tuned = node != nullptr && drifts_ != nullptr;
+  if (bytes.empty() && !tuned) return out;
+  // The mark of its end may be one byte more. So may that of a list that is
+  // written apart.
+  if (tuned && *growth < 2) return nullptr;
+  if (tuned) --*growth;
   readable_end_ = readable_end;
   // None is where all is within the window.
   safe_end_ = readable_end - bytes.data() > kWindow ? readable_end - kWindow
@@ -301,6 +307,11 @@ char* StructWalk::Run(Kind kind, absl::string_view bytes, int depth,
 }
 
 char* StructWalk::WalkOnThisMachine(size_t begin, const MaskNode* node) {
+  if (node != nullptr && drifts_ != nullptr) {
+    led_[begin] = {node, {}};
+    holders_[begin] |= kIsLed;
+    node = nullptr;
+  }
 #if defined(__x86_64__)
   if (machine_ == Machine::kAvx2) {
     return node == nullptr ? WalkWithAvx2(begin)
@@ -308,6 +319,13 @@ char* StructWalk::WalkOnThisMachine(size_t begin, const MaskNode* node) {
   }
 #endif
   return node == nullptr ? WalkPlainly(begin) : WalkMaskedPlainly(begin, node);
+}
+
+bool StructWalk::AddLed(size_t holder) {
+#if defined(__x86_64__)
+  if (machine_ == Machine::kAvx2) return WalkLedWithAvx2(holder) != nullptr;
+#endif
+  return WalkLedPlainly(holder) != nullptr;
 }
 
 char* StructWalk::CorrectLengths(char* begin) {
@@ -333,26 +351,35 @@ char* StructWalk::CorrectLengths(char* begin) {
 
 // All that is called often is compiled anew into each of these.
 __attribute__((flatten)) char* StructWalk::WalkPlainly(size_t begin) {
-  return Walk<AnyMachine, false>(begin, nullptr);
+  return Walk<AnyMachine, Mode::kWhole>(begin, nullptr);
 }
 __attribute__((flatten)) char* StructWalk::WalkMaskedPlainly(
     size_t begin, const MaskNode* node) {
-  return Walk<AnyMachine, true>(begin, node);
+  return Walk<AnyMachine, Mode::kMasked>(begin, node);
+}
+__attribute__((flatten)) char* StructWalk::WalkLedPlainly(size_t at) {
+  return Walk<AnyMachine, Mode::kLed>(at, nullptr);
 }
 #if defined(__x86_64__)
 FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkWithAvx2(
     size_t begin) {
-  return Walk<Avx2Machine, false>(begin, nullptr);
+  return Walk<Avx2Machine, Mode::kWhole>(begin, nullptr);
 }
 FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkMaskedWithAvx2(
     size_t begin, const MaskNode* node) {
-  return Walk<Avx2Machine, true>(begin, node);
+  return Walk<Avx2Machine, Mode::kMasked>(begin, node);
+}
+FNCACHE_AVX2 __attribute__((flatten)) char* StructWalk::WalkLedWithAvx2(
+    size_t at) {
+  return Walk<Avx2Machine, Mode::kLed>(at, nullptr);
 }
 #endif
 
-template <typename Instructions, bool kMasked>
+template <typename Instructions, StructWalk::Mode kMode>
 __attribute__((always_inline)) inline char* StructWalk::Walk(
     size_t begin, const MaskNode* node) {
+  constexpr bool kMasked = kMode == Mode::kMasked;
+  constexpr bool kInLed = kMode == Mode::kLed;
   // The entries of one Struct; and where they are many, their orders alone.
   int64_t words[kMostRanked];
   int64_t orders[kMostRanked + kRankPadding];
@@ -362,6 +389,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
   // Copied here, so that what is written need not be looked for in them.
   const char** holder_starts = holder_starts_.data();
   uint64_t* holders = holders_.data();
+  Led* led = led_.data();
   // Below this count, the Structs and lists of a Struct of usual size fit.
   size_t room = holders_.size() - kMostRanked;
   size_t holder_count = holder_count_;
@@ -374,12 +402,14 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
   const auto enter = [&] {
     holder_starts = holder_starts_.data();
     holders = holders_.data();
+    led = led_.data();
     room = holders_.size() - kMostRanked;
     holder_count = holder_count_;
     out = out_;
   };
 
-  for (size_t at = begin; at < (kMasked ? begin + 1 : holder_count); ++at) {
+  for (size_t at = begin;
+       at < (kMode == Mode::kWhole ? holder_count : begin + 1); ++at) {
     const char* const start = holder_starts[at];
     const uint64_t holder = holders[at];
     const char* const end = start + (holder >> kContentsAt);
@@ -387,6 +417,12 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       return static_cast<int>(holder) & kMostDepth;
     };
     const char* p = start;
+    if (kMode == Mode::kWhole && ABSL_PREDICT_FALSE((holder & kIsLed) != 0)) {
+      leave();
+      if (!AddLed(at)) return nullptr;
+      enter();
+      continue;
+    }
     // The upper half stays.
     absl::little_endian::Store32(&holders[at],
                                  static_cast<uint32_t>(holder_count));
@@ -396,8 +432,11 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       enter();
       continue;
     }
+    if (kInLed) node = led[at].node;
     if ((holder & kIsList) != 0) {
-      const uint64_t below_depth = Depth(depth() - 2);
+      const MaskNode* const element = kInLed ? node->element() : nullptr;
+      const absl::string_view key = kInLed ? led[at].key : absl::string_view();
+      const uint64_t below = Depth(depth() - 2) | (kInLed ? kIsLed : 0);
       // A list: elements that are Structs and lists are read here.
       while (p < std::min(end, safe_end) && depth() >= 2) {
         const uint64_t head = absl::little_endian::Load64(p);
@@ -423,19 +462,28 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
             holder_count > room) {
           break;
         }
-        absl::little_endian::Store64(out, head);
-        out += copied;
+        if (kInLed) {
+          if (element->masked || tag == kListValue) break;
+          absl::little_endian::Store32(
+              out, static_cast<uint32_t>(kListValues | 1 << 8 | tag << 16));
+          out += 3;
+          led[holder_count] = {element, key};
+        } else {
+          absl::little_endian::Store64(out, head);
+          out += copied;
+        }
         holder_starts[holder_count] = contents;
-        holders[holder_count] = size << kContentsAt | below_depth |
-                                (tag == kListValue ? kIsList : 0);
+        holders[holder_count] =
+            size << kContentsAt | below | (tag == kListValue ? kIsList : 0);
         ++holder_count;
         p = contents + size;
       }
       if (p != end) {
         leave();
-        if (!AddRestOfList(p, end, depth())) return nullptr;
+        if (!AddRestOfList(p, end, depth(), element, key)) return nullptr;
         enter();
       }
+      if (kInLed) *out++ = kEndMark;
       continue;
     }
 
@@ -558,42 +606,105 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
         holder_count = inner;
         const uint64_t what = holders[inner];
         const char* const contents = out;
-        const MaskNode* below_node =
-            below != nullptr && below->masked ? nullptr : below;
         leave();
-        if ((what & kIsList) != 0 && below_node != nullptr) {
-          below_node = NodeOfList(*below_node, key);
-          list_key_ = key;
+        if (!AddInner(holder_starts[inner], what,
+                      below != nullptr && below->masked ? nullptr : below)) {
+          return false;
         }
-        if (!AddInner(holder_starts[inner], what, below_node)) return false;
         if (out_ - contents != static_cast<ptrdiff_t>(what >> kContentsAt)) {
           ShortenEntry(head, key, (what & kIsList) != 0, contents);
         }
         enter();
       }
-      if (ABSL_PREDICT_FALSE(below != nullptr)) {
-        if (below->LeavesOut()) {
-          out = head;
-        } else if (below->drifts != MaskNode::Drifts::kNone &&
-                   drifts_ != nullptr && MayBeDrift(key)) {
-          out = MarkEntry(*below, head, out, drifts_);
-        }
-      }
+      if (below != nullptr && below->LeavesOut()) out = head;
       return true;
     };
-    // In a masked walk it waits until all are in order: with copy_masked in
-    // each network the code would be too large for the caches.
+    // Copies it as a path says that leads to it.
+    const auto copy_led = [&](int64_t entry) {
+      const char* const from =
+          start + (static_cast<uint64_t>(entry) & kMostOffset);
+      const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
+      const absl::string_view key(key_start, Byte(key_start - 1));
+      const MaskNode* const below = node->MayHave(static_cast<uint64_t>(entry))
+                                        ? node->Find(key)
+                                        : nullptr;
+      if (below == nullptr) return copy(entry);
+      char* const head = out;
+      const size_t inner = holder_count;
+      if (!copy(entry)) return false;
+      if (holder_count != inner && !below->masked &&
+          ((holders[inner] & kIsList) == 0 || IsLedList(*below, key))) {
+        // A head as WriteLedHead would write it, for a key of less than 128
+        // bytes. If the one that was copied has longer lengths, the key is
+        // shorter than one block.
+        if (key_start != from + 4) Instructions::Copy(key_start - 2, head + 2);
+        char* const value = head + 4 + key.size();
+        head[1] = static_cast<char>(key.size() + 5);
+        value[0] = kMapValue;
+        value[1] = 1;
+        value[2] = (holders[inner] & kIsList) != 0 ? kListValue : kStructValue;
+        out = value + 3;
+        holders[inner] |= kIsLed;
+        led[inner] = {below, key};
+        return true;
+      }
+      // The tag of its Value, which is neither a large Struct nor a list.
+      if (holder_count == inner && !below->masked &&
+          !IsHolder(Byte(key_start + key.size() + 2))) {
+        if (MayBeDrift(key)) out = MarkEntry(*below, head, out, drifts_);
+        return true;
+      }
+      leave();
+      if (!LeadEntry(*below, from, head, inner)) return false;
+      enter();
+      return true;
+    };
+    // They wait until all are in order: with copy_led in each network the code
+    // would be too large for the caches.
     size_t waiting = 0;
-    const auto add = [&](int64_t entry) {
-      if (!kMasked) return copy(entry);
+    const auto wait = [&](int64_t entry) {
       orders[waiting++] = entry;
       return true;
     };
+    // Adds the first `count` words by their order.
+    const auto add_all = [&](size_t count, const auto& add) {
+      // For each small number of entries there are instructions of its own.
+      switch (count) {
+        case 1:
+          return add(words[0]) ? Added::kAll : Added::kInvalid;
+        case 2:
+          return AddFew<2>(words, add);
+        case 3:
+          return AddFew<3>(words, add);
+        case 4:
+          return AddFew<4>(words, add);
+        case 5:
+          return AddFew<5>(words, add);
+        case 6:
+          return AddFew<6>(words, add);
+        case 7:
+          return AddFew<7>(words, add);
+        case 8:
+          return AddFew<8>(words, add);
+        case 9:
+          return AddFew<9>(words, add);
+        default:
+          for (size_t i = 0; i < count; ++i) {
+            orders[i] = static_cast<int64_t>(static_cast<uint64_t>(words[i]) &
+                                             kOrderBits);
+          }
+          if (!Instructions::Rank(orders, count, ranked)) return Added::kNone;
+          for (size_t i = 0; i < count; ++i) {
+            if (!add(words[ranked[i]])) return Added::kInvalid;
+          }
+          return Added::kAll;
+      }
+    };
     Added added = Added::kNone;
     do {
-      if (ABSL_PREDICT_FALSE(end > safe_end || below_depth < 0 ||
-                             holder >> kContentsAt > kMostOffset ||
-                             holder_count > room)) {
+      if (ABSL_PREDICT_FALSE(
+              end > safe_end || below_depth < 0 || (kInLed && p == end) ||
+              holder >> kContentsAt > kMostOffset || holder_count > room)) {
         break;
       }
       int64_t* word = words;
@@ -605,56 +716,21 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
                ABSL_PREDICT_TRUE(word != words + kMostRanked));
       if (ABSL_PREDICT_FALSE(!usual || p != end)) break;
       const size_t count = word - words;
-      // For each small number of entries there are instructions of its own.
-      switch (count) {
-        case 1:
-          added = add(words[0]) ? Added::kAll : Added::kInvalid;
-          break;
-        case 2:
-          added = AddFew<2>(words, add);
-          break;
-        case 3:
-          added = AddFew<3>(words, add);
-          break;
-        case 4:
-          added = AddFew<4>(words, add);
-          break;
-        case 5:
-          added = AddFew<5>(words, add);
-          break;
-        case 6:
-          added = AddFew<6>(words, add);
-          break;
-        case 7:
-          added = AddFew<7>(words, add);
-          break;
-        case 8:
-          added = AddFew<8>(words, add);
-          break;
-        case 9:
-          added = AddFew<9>(words, add);
-          break;
-        default:
-          for (size_t i = 0; i < count; ++i) {
-            orders[i] = static_cast<int64_t>(static_cast<uint64_t>(words[i]) &
-                                             kOrderBits);
-          }
-          if (!Instructions::Rank(orders, count, ranked)) break;
-          for (size_t i = 0; i < count; ++i) {
-            if (!add(words[ranked[i]])) return nullptr;
-          }
-          added = Added::kAll;
-      }
+      added =
+          kMode == Mode::kWhole ? add_all(count, copy) : add_all(count, wait);
     } while (false);
     if (ABSL_PREDICT_FALSE(added != Added::kAll)) {
       if (kMasked || added == Added::kInvalid) return nullptr;
       leave();
-      if (!AddStruct(at, start, end, depth())) return nullptr;
+      if (!AddStruct(at, start, end, depth(), node)) return nullptr;
       enter();
     }
-    for (size_t i = 0; kMasked && i < waiting; ++i) {
-      if (!copy_masked(orders[i])) return nullptr;
+    for (size_t i = 0; kMode != Mode::kWhole && i < waiting; ++i) {
+      if (!(kMasked ? copy_masked(orders[i]) : copy_led(orders[i]))) {
+        return nullptr;
+      }
     }
+    if (kInLed) *out++ = kEndMark;
   }
   leave();
   return out;
@@ -663,8 +739,11 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
 // Adds the Struct with this number, whose entries begin at `p`, of any form,
 // size and place.
 bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
-                           int depth) {
-  items_.clear();
+                           int depth, const MaskNode* node) {
+  // Lead may write other Structs before these entries are done.
+  std::vector<MapEntry> items;
+  items.swap(items_);
+  items.clear();
   uint64_t grown = 0;
   while (p != end && *p == kStructFields) {
     MapEntry entry;
@@ -673,7 +752,7 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
       return false;
     }
     grown += entry.Growth();
-    items_.push_back(entry);
+    items.push_back(entry);
   }
   if (ABSL_PREDICT_FALSE(grown != 0)) {
     if (grown > growth_) return false;
@@ -681,11 +760,13 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
     grown_.push_back({holder, grown});
   }
   // Reserves capacity for the Struct after this one, too, which may be usual.
-  if (items_.size() + kMostRanked > holders_.size() - holder_count_) {
-    ReserveHolders(holder_count_ + items_.size() + kMostRanked);
+  if (items.size() + kMostRanked > holders_.size() - holder_count_) {
+    ReserveHolders(holder_count_ + items.size() + kMostRanked);
   }
-  if (!OrderEntries(items_.data(), items_.size())) return false;
-  for (const MapEntry& entry : items_) {
+  if (!OrderEntries(items.data(), items.size())) return false;
+  for (const MapEntry& entry : items) {
+    char* const head = out_;
+    const size_t inner = holder_count_;
     const char* start = entry.start;
     if (ABSL_PREDICT_FALSE(!entry.usual())) {
       out_ = WriteEntryHead(entry, readable_end_, out_);
@@ -694,18 +775,33 @@ bool StructWalk::AddStruct(size_t holder, const char* p, const char* end,
     if (!AddValue(start, entry.value(), entry.value_end(), depth - 2)) {
       return false;
     }
+    const MaskNode* const below =
+        node == nullptr ? nullptr : node->Find(entry.key());
+    if (below != nullptr &&
+        !Lead(*below, entry.key(), /*in_list=*/false, entry.value(),
+              entry.value_end(), head, inner)) {
+      return false;
+    }
   }
+  items_.swap(items);
   return p == end || AddUnknown(wire::kStructType, p, end, depth);
 }
 
 // Adds the elements of a list from `p` on, of any form, size and place.
-bool StructWalk::AddRestOfList(const char* p, const char* end, int depth) {
+bool StructWalk::AddRestOfList(const char* p, const char* end, int depth,
+                               const MaskNode* element, absl::string_view key) {
   while (p != end && *p == kListValues) {
     if (holder_count_ == holders_.size()) ReserveHolders(0);
+    char* const head = out_;
+    const size_t inner = holder_count_;
     const char* const start = p++;
     uint32_t size;
     if (depth < 1 || !ReadLength(&p, end, &size) ||
         !AddValue(start, p, p + size, depth - 1)) {
+      return false;
+    }
+    if (element != nullptr &&
+        !Lead(*element, key, /*in_list=*/true, p, p + size, head, inner)) {
       return false;
     }
     p += size;
@@ -741,6 +837,74 @@ bool StructWalk::AddTwoBlocks(const Item& item) {
   return true;
 }
 
+bool StructWalk::LeadEntry(const MaskNode& node, const char* entry, char* head,
+                           size_t inner) {
+  MapEntry read;
+  return ReadEntry(&entry, readable_end_, readable_end_, &read) &&
+         Lead(node, read.key(), /*in_list=*/false, read.value(),
+              read.value_end(), head, inner);
+}
+
+bool StructWalk::Lead(const MaskNode& node, absl::string_view key, bool in_list,
+                      const char* value, const char* value_end, char* head,
+                      size_t inner) {
+  const bool is_empty = holder_count_ == inner;
+  const auto write_apart = [&](const MaskNode* below) {
+    holder_count_ = inner;
+    return is_empty || AddInner(holder_starts_[inner], holders_[inner], below);
+  };
+  if (node.LeavesOut()) {
+    // Protobuf has to be able to read it all the same.
+    if (!write_apart(nullptr)) return false;
+    out_ = in_list ? WriteElementHead(0, head) : head;
+    return true;
+  }
+  if (value == value_end || !IsHolder(Byte(value))) {
+    out_ = in_list ? MarkElement(node, key, head, out_, drifts_)
+                   : MarkEntry(node, head, out_, drifts_);
+    return true;
+  }
+  const char tag = *value++;
+  uint32_t size;
+  if (!ReadLength(&value, value_end, &size)) return false;
+  const char* const unknown = value + size;
+  const auto write_head = [&](size_t value_size) {
+    return in_list ? WriteElementHead(value_size, head)
+                   : WriteLedHead(key, value_size, head);
+  };
+  const MaskNode* below = &node;
+  if (tag == kListValue) {
+    if (!in_list && IsDriftList(node, key)) {
+      below =
+          node.drifts == MaskNode::Drifts::kStatus ? node.managed.get() : &node;
+      if (unknown == value_end) {
+        // It is written apart, and then appended.
+        char* const contents = out_;
+        if (!write_apart(below)) return false;
+        AppendDrift({node.section,
+                     DriftType::kManagedFields,
+                     key,
+                     {contents, static_cast<size_t>(out_ - contents)}},
+                    drifts_);
+        out_ = WriteMark(DriftType::kManagedFields, write_head(kMarkSize));
+        return true;
+      }
+    }
+    if (below == nullptr || below->element() == nullptr) return true;
+  }
+  out_ = write_head(1 + (value_end - unknown));
+  *out_++ = tag;
+  Copy(unknown, value_end);
+  if (is_empty) {
+    holder_starts_[inner] = unknown;
+    holders_[inner] = tag == kListValue ? kIsList : 0;
+    holder_count_ = inner + 1;
+  }
+  holders_[inner] |= kIsLed;
+  led_[inner] = {below, key};
+  return true;
+}
+
 bool StructWalk::AddInner(const char* p, uint64_t what, const MaskNode* node) {
   // A mask that has a key where there is a list masks nothing.
   if (node != nullptr && (what & kIsList) != 0 && node->element() == nullptr) {
@@ -760,7 +924,6 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
                                    const MaskNode& element) {
   // A masked element is emptied, which is rare.
   if (element.masked || depth < 2) return false;
-  const absl::string_view key = list_key_;
   while (p != end) {
     const char* const start = p;
     uint32_t size;
@@ -772,9 +935,6 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
     char* const head = out_;
     if (!IsHolder(tag)) {
       if (!AddValue(start, p, value_end, depth - 1)) return false;
-      if (element.drifts != MaskNode::Drifts::kNone && drifts_ != nullptr) {
-        out_ = MarkElement(element, key, head, out_, drifts_);
-      }
       p = value_end;
       continue;
     }
@@ -784,7 +944,6 @@ bool StructWalk::AddMaskedElements(const char* p, const char* end, int depth,
     Copy(start, p);
     const char* const contents = out_;
     const bool is_list = tag == kListValue;
-    list_key_ = key;
     if (size != 0 && !AddInner(p,
                                uint64_t{size} << kContentsAt |
                                    Depth(depth - 2) | (is_list ? kIsList : 0),

@@ -48,6 +48,10 @@ class StructWalk {
   // that a mask leads into one after the other, as docs/key-format.md says.
   // Then it returns null for more messages: those that are not of the usual
   // form, or would grow. The caller writes them field by field.
+  //
+  // With `node` and drifts it writes all levels, with marks for drift and for
+  // Structs and lists that a path leads into. It needs *growth for one mark.
+  // Then it returns null for messages that are not plain or would grow.
   char* Run(Kind kind, absl::string_view bytes, int depth,
             const char* readable_end, size_t* growth, char* out,
             const MaskNode* node = nullptr);
@@ -71,6 +75,8 @@ class StructWalk {
 
   // In an Item's `what`.
   static constexpr int kMostDepth = 0xfff;
+  // A path leads into it; see led_.
+  static constexpr uint64_t kIsLed = 1 << 12;
   static constexpr int kTextAt = 16;
   static constexpr int kCopiedAt = 24;
   static constexpr uint64_t kIsList = uint64_t{1} << 32;
@@ -87,23 +93,37 @@ class StructWalk {
   struct Tables;
   static const Tables kTables;
 
+  enum class Mode {
+    kWhole,
+    // It writes the first holder only, whole and without what `node` masks.
+    // Walks of their own write the holders in it.
+    kMasked,
+    // The same of a holder with kIsLed, but what it holds joins the queue.
+    kLed,
+  };
   // The walk from the holder number `begin` on, compiled for each class of
-  // walk_machine.h. With kMasked it writes this holder only, whole and without
-  // what `node` masks. Walks of their own write the holders in it.
-  template <typename Instructions, bool kMasked>
+  // walk_machine.h.
+  template <typename Instructions, Mode kMode>
   char* Walk(size_t begin, const MaskNode* node);
   char* WalkOnThisMachine(size_t begin, const MaskNode* node);
   char* WalkPlainly(size_t begin);
   char* WalkWithAvx2(size_t begin);
   char* WalkMaskedPlainly(size_t begin, const MaskNode* node);
   char* WalkMaskedWithAvx2(size_t begin, const MaskNode* node);
+  char* WalkLedPlainly(size_t at);
+  char* WalkLedWithAvx2(size_t at);
+  // Adds this holder, which has kIsLed.
+  ABSL_ATTRIBUTE_NOINLINE bool AddLed(size_t holder);
 
   // The following are called for what is rare. `depth` is how many messages may
-  // be nested in the Struct, list or Value.
+  // be nested in the Struct, list or Value, and `node` what a path leads to in
+  // the Struct, `element` in each element of the list (null: nothing).
   ABSL_ATTRIBUTE_NOINLINE bool AddStruct(size_t holder, const char* p,
-                                         const char* end, int depth);
+                                         const char* end, int depth,
+                                         const MaskNode* node);
   ABSL_ATTRIBUTE_NOINLINE bool AddRestOfList(const char* p, const char* end,
-                                             int depth);
+                                             int depth, const MaskNode* element,
+                                             absl::string_view key);
   ABSL_ATTRIBUTE_NOINLINE bool AddOdd(const Item& item, int depth);
   // The same if it is 64 to 127 bytes of ASCII. Else false, and nothing added.
   ABSL_ATTRIBUTE_NOINLINE bool AddTwoBlocks(const Item& item);
@@ -113,8 +133,22 @@ class StructWalk {
                                           int depth);
   void Copy(const char* start, const char* end);
 
-  // For masked walks. AddInner writes the Struct or list with the contents at
-  // `p`, whose `what` this is, without what `node` (null: nothing) masks.
+  // For tuned walks. An entry or element with this Value was written at `head`.
+  // The Struct or list in it is holder number `inner`, unless that is empty.
+  // Lead leaves it out, marks it or lets `node` lead into it, as `node` says.
+  // `key` is the map key, or with `in_list` the one above the list.
+  ABSL_ATTRIBUTE_NOINLINE bool Lead(const MaskNode& node, absl::string_view key,
+                                    bool in_list, const char* value,
+                                    const char* value_end, char* head,
+                                    size_t inner);
+  // The same of the entry at `entry`.
+  ABSL_ATTRIBUTE_NOINLINE bool LeadEntry(const MaskNode& node,
+                                         const char* entry, char* head,
+                                         size_t inner);
+
+  // For masked walks, and for what a tuned one writes apart. AddInner writes
+  // the Struct or list with the contents at `p`, whose `what` this is, without
+  // what `node` (null: nothing) masks.
   ABSL_ATTRIBUTE_NOINLINE bool AddInner(const char* p, uint64_t what,
                                         const MaskNode* node);
   ABSL_ATTRIBUTE_NOINLINE bool AddMaskedElements(const char* p, const char* end,
@@ -131,7 +165,6 @@ class StructWalk {
 
   Machine machine_;
   std::string* drifts_ = nullptr;
-  absl::string_view list_key_;  // the map key above the list that is next
   // A pointer, because compilers that see the tables as constants give each of
   // them a register.
   const Tables* tables_ = &kTables;
@@ -145,6 +178,13 @@ class StructWalk {
   std::vector<const char*> holder_starts_;
   std::vector<uint64_t> holders_;
   size_t holder_count_ = 0;
+  // For each holder with kIsLed: the node that leads into it, and for a list
+  // the map key above it, or above the outermost list.
+  struct Led {
+    const MaskNode* node;
+    absl::string_view key;
+  };
+  std::vector<Led> led_;
   // Structs that take more bytes than in the request, in their order: their
   // numbers, and how many bytes more.
   struct Grown {

@@ -227,6 +227,55 @@ TEST(DriftKey, EverythingElseCountsAsItStands) {
   }
 }
 
+// Sizes decide which instructions write an entry. They change with drift, and
+// the key does not.
+TEST(DriftKey, IsTheSameWhateverSizeTheDriftHas) {
+  Tuned tuned;
+  std::vector<size_t> sizes;
+  for (size_t size = 0; size < 300; ++size) sizes.push_back(size);
+  for (const size_t large : {16384, 65536}) {
+    for (size_t size = large - 110; size < large + 20; ++size) {
+      sizes.push_back(size);
+    }
+  }
+  for (const size_t size : sizes) {
+    std::vector<Digest> digests;
+    for (const bool other : {false, true}) {
+      RunFunctionRequest request;
+      const std::string time =
+          other ? "2026-11-22T09:42:57.123456+02:00" : "2026-11-22T09:42:57Z";
+      // In texts of 100 bytes, as longer ones are rare.
+      const auto fill = [&](pb::ListValue* list) {
+        for (size_t left = size; left > 0;
+             left -= std::min<size_t>(left, 100)) {
+          list->add_values()->set_string_value(
+              std::string(std::min<size_t>(left, 100), 'x'));
+        }
+      };
+      At(Composed(&request), {"metadata", "managedFields"})
+          .mutable_list_value();
+      if (other) {
+        fill(At(Composed(&request), {"metadata", "managedFields"})
+                 .mutable_list_value());
+      }
+      At(Composed(&request), {"status", "inner", "t"}).set_string_value(time);
+      fill(At(Composed(&request), {"status", "inner", "fill"})
+               .mutable_list_value());
+      pb::Struct* const element = At(Composed(&request), {"status", "list"})
+                                      .mutable_list_value()
+                                      ->add_values()
+                                      ->mutable_struct_value();
+      (*element->mutable_fields())["t"].set_string_value(time);
+      fill((*element->mutable_fields())["fill"].mutable_list_value());
+      digests.push_back(tuned(request));
+    }
+    ASSERT_TRUE(digests[0].keyed && digests[1].keyed);
+    ASSERT_FALSE(digests[0].reencoded || digests[1].reencoded) << size;
+    ASSERT_EQ(digests[0].key, digests[1].key) << size;
+    ASSERT_NE(digests[0].drift, digests[1].drift) << size;
+  }
+}
+
 TEST(DriftKey, IsNeverThatWithoutTuning) {
   Tuned tuned;
   const Digester off(Seed{}, {"f", "m", "g"}, MaskSet());

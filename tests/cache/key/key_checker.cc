@@ -146,8 +146,7 @@ std::string KeyChecker::CheckForm(absl::string_view bytes, const Judged& judged,
   }
   if (slow->size() >= 2000) return "";
   // The canonical form can be read, as the message without what is masked.
-  const absl::optional<std::string> unfolded =
-      Unfold(drift_ ? masks_.drift_root() : masks_.root(), *slow);
+  const absl::optional<std::string> unfolded = Unfold(masks_, drift_, *slow);
   v1::RunFunctionRequest rest;
   if (!unfolded.has_value() || !ProtobufParses(*unfolded, &rest)) {
     return "the canonical form cannot be read";

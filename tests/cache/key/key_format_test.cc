@@ -222,8 +222,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     // The message is one that can be read back.
     const MaskSet mask_set = *MaskSet::Parse(vector.masks, MaskRules::kAnyPath);
     const absl::optional<std::string> unfolded =
-        Unfold(vector.tune ? mask_set.drift_root() : mask_set.root(),
-               vector.message);
+        Unfold(mask_set, vector.tune, vector.message);
     apiextensions::fn::proto::v1::RunFunctionRequest message;
     ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
     if (!tag_will_do) {

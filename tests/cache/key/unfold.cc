@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "cache/key/drift_marks.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 #include "tests/cache/key/drift_oracle.h"
@@ -54,37 +53,82 @@ struct Part {
   std::string bytes;
   std::unique_ptr<Part> inner;  // follows the bytes
   std::vector<Part> more;       // follow both
+  // Not 0: `inner` has no length before it. It is in a Value with this tag, and
+  // if there is a key, in an entry of a Struct.
+  char tag = 0;
+  absl::optional<std::string> key;
 
   void AppendTo(std::string* out) const {
+    if (tag != 0) return AppendFramed(out);
     out->append(bytes);
     if (inner != nullptr) inner->AppendTo(out);
     for (const Part& part : more) part.AppendTo(out);
   }
+  void AppendFramed(std::string* out) const {
+    std::string contents;
+    inner->AppendTo(&contents);
+    std::string value;
+    wire::AppendBytesField(&value, wire::TagNumber(tag), contents);
+    for (const Part& part : more) part.AppendTo(&value);
+    std::string entry;
+    if (key.has_value()) {
+      wire::AppendBytesField(&entry, 1, *key);
+      wire::AppendBytesField(&entry, 2, value);
+    }
+    wire::AppendBytesField(out, 1, key.has_value() ? entry : value);
+  }
 };
 
-// A Struct or list of this size, level by level.
-Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
+// The node that leads into a Struct or list in a Value, where `node` is that of
+// the Value, of an entry with this key or of an element; null: nothing does.
+const MaskNode* Inside(const MaskNode* node, bool list,
+                       const absl::optional<std::string>& key) {
+  if (node == nullptr || !list) return node;
+  if (node->drifts == MaskNode::Drifts::kStatus && key == "managedFields") {
+    node = node->managed.get();
+  }
+  return node != nullptr && node->element() != nullptr ? node : nullptr;
+}
+
+// How many bytes of unknown fields precede a zero.
+size_t UnknownSize(Reader* in) {
+  wire::Cursor cursor(in->rest);
+  const auto taken = [&] { return cursor.position() - in->rest.data(); };
+  while (in->ok && !cursor.done() && in->rest[taken()] != 0) {
+    uint32_t tag;
+    in->ok = cursor.ReadTag(&tag) && cursor.Skip(tag, wire::kMaxDepth);
+  }
+  in->ok = in->ok && !cursor.done();
+  return taken();
+}
+
+// A Struct or list of this size, level by level. With `root_node` and tuning
+// its size does not count, and it ends with a zero.
+Part ReadLevels(Reader* in, bool is_list, size_t whole_size,
+                const MaskNode* root_node) {
   struct Pending {
     Part* part;  // an `inner`, which stays where it is
     bool list;
     size_t size;
+    const MaskNode* node;
   };
   Part root;
-  std::deque<Pending> pending = {{&root, is_list, whole_size}};
+  std::deque<Pending> pending = {{&root, is_list, whole_size, root_node}};
   for (; in->ok && !pending.empty(); pending.pop_front()) {
     const Pending own = pending.front();
-    size_t left = own.size;
+    size_t left = own.node == nullptr ? own.size : in->rest.size();
     while (in->ok && left > 0 && in->Starts(kFirst)) {
       const absl::string_view begin = in->rest;
       size_t size = in->TagAndLength();
       const size_t head = begin.size() - in->rest.size();
       if (head + size > left) in->ok = false;
       left -= head + size;
+      absl::optional<std::string> key;
       if (!own.list) {
         // The key, and how large the value is.
         const size_t at = in->rest.size();
         in->ok = in->ok && in->Starts(kFirst);
-        in->Take(in->TagAndLength());
+        key = std::string(in->Take(in->TagAndLength()));
         in->ok = in->ok && in->Starts(kSecond);
         const size_t value_size = in->TagAndLength();
         if (at - in->rest.size() + value_size != size) in->ok = false;
@@ -94,6 +138,21 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
       // The bytes behind an empty value do not belong to it.
       if (size > 0 && (in->Starts(kStructIn) || in->Starts(kListIn))) {
         const bool list = in->Starts(kListIn);
+        const MaskNode* below = nullptr;
+        if (own.node != nullptr) {
+          below = own.list ? own.node->element() : own.node->Find(*key);
+        }
+        below = Inside(below, list, key);
+        if (below != nullptr) {
+          part.tag = list ? kListIn : kStructIn;
+          part.key = key;
+          in->Take(1);
+          part.inner = std::make_unique<Part>();
+          const absl::string_view unknown = in->Take(size - 1);
+          part.more.emplace_back().bytes.assign(unknown.data(), unknown.size());
+          pending.push_back({part.inner.get(), list, 0, below});
+          continue;
+        }
         const size_t at = in->rest.size();
         const size_t held = in->TagAndLength();
         const size_t value_head = at - in->rest.size();
@@ -102,14 +161,23 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
         part.inner = std::make_unique<Part>();
         const absl::string_view unknown = in->Take(size - value_head - held);
         part.more.emplace_back().bytes.assign(unknown.data(), unknown.size());
-        if (held > 0) pending.push_back({part.inner.get(), list, held});
+        if (held > 0) {
+          pending.push_back({part.inner.get(), list, held, nullptr});
+        }
       } else {
-        in->Take(size);
+        const absl::string_view value = in->Take(size);
         part.bytes.assign(begin.data(), begin.size() - in->rest.size());
+        if (own.node != nullptr && size == 2 && value[0] == 0) {
+          // A mark: what stands for it in messages takes as many bytes.
+          part.bytes[part.bytes.size() - 2] = kMarkTag;
+        }
       }
       if (!in->ok) return root;
     }
+    // Unknown fields, and the end.
+    if (own.node != nullptr) left = UnknownSize(in);
     const absl::string_view unknown = in->Take(left);
+    if (own.node != nullptr) in->Take(1);
     own.part->more.emplace_back().bytes.assign(unknown.data(), unknown.size());
   }
   return root;
@@ -117,6 +185,8 @@ Part ReadLevels(Reader* in, bool is_list, size_t whole_size) {
 
 class Unfolder {
  public:
+  explicit Unfolder(bool tuned) : tuned_(tuned) {}
+
   // A message between its tag and its length is read within its own bounds.
   std::string Message(const wire::MessageType& type, absl::string_view bytes,
                       const MaskNode* node) {
@@ -179,9 +249,6 @@ class Unfolder {
     if (field.kind != wire::FieldKind::kMessage) {
       wire::AppendBytesField(&out, 2, value);
     } else if (field.message == &wire::kValueType) {
-      if (node != nullptr && !value.empty() && value[0] == kListIn) {
-        node = NodeOfList(*node, key);
-      }
       wire::AppendBytesField(&out, 2, Value(value, node));
     } else {
       wire::AppendBytesField(&out, 2, Message(*field.message, value, node));
@@ -189,9 +256,10 @@ class Unfolder {
     return out;
   }
 
-  std::string Levels(bool list, absl::string_view bytes) {
+  std::string Levels(bool list, absl::string_view bytes,
+                     const MaskNode* node = nullptr) {
     Reader in{bytes};
-    const Part part = ReadLevels(&in, list, bytes.size());
+    const Part part = ReadLevels(&in, list, bytes.size(), node);
     ok_ = ok_ && in.ok && in.rest.empty();
     std::string out;
     part.AppendTo(&out);
@@ -199,7 +267,9 @@ class Unfolder {
   }
 
   std::string Struct(absl::string_view bytes, const MaskNode* node) {
-    if (node == nullptr) return Levels(/*list=*/false, bytes);
+    if (node == nullptr || tuned_) {
+      return Levels(/*list=*/false, bytes, node);
+    }
     return InPlace(bytes, [&](absl::string_view entry) {
       return Entry(wire::kStructType.fields[0], entry, node);
     });
@@ -220,8 +290,6 @@ class Unfolder {
   }
 
   std::string Value(absl::string_view bytes, const MaskNode* node) {
-    // A mark: what stands for it in messages takes as many bytes.
-    if (bytes.size() == 2 && bytes[0] == 0) return {kMarkTag, bytes[1]};
     Reader in{bytes};
     if (!in.Starts(kStructIn) && !in.Starts(kListIn)) {
       return std::string(bytes);
@@ -245,14 +313,16 @@ class Unfolder {
     return out.append(in.rest.data(), in.rest.size());
   }
 
+  const bool tuned_;
   bool ok_ = true;
 };
 
 }  // namespace
 
-absl::optional<std::string> Unfold(const MaskNode* root,
+absl::optional<std::string> Unfold(const MaskSet& masks, bool tuned,
                                    absl::string_view form) {
-  Unfolder unfolder;
+  Unfolder unfolder(tuned);
+  const MaskNode* const root = tuned ? masks.drift_root() : masks.root();
   std::string request =
       unfolder.Message(wire::kRunFunctionRequestType, form, root);
   if (!unfolder.ok()) return absl::nullopt;

@@ -13,10 +13,10 @@
 
 namespace fncache::cache::key {
 
-// The protobuf encoding of the request whose canonical form under a MaskSet
-// with this root (or drift_root) is `form` (no scope): every Struct and list
-// where it belongs. None if it is not such a form.
-absl::optional<std::string> Unfold(const MaskNode* root,
+// The protobuf encoding of the request whose canonical form under these masks
+// is `form` (no scope), with or without tuning: every Struct and list where it
+// belongs. None if it is not such a form.
+absl::optional<std::string> Unfold(const MaskSet& masks, bool tuned,
                                    absl::string_view form);
 
 }  // namespace fncache::cache::key
