@@ -64,12 +64,13 @@ flood: bench-programs ## hostile callers and functions beside one that behaves (
 	@scripts/build release fncache
 	@tests/flood/run $(FLOOD_FLAGS)
 
-nightly: ## the long forms of what CI runs short: tests, floods, fuzzers, deploy-tests, bench: three hours
+nightly: ## the long forms of what CI runs short: tests, floods, fuzzers, deploy-tests, bench: four hours
 	@FNCACHE_LONG_TESTS=1 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory flood
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	@$(MAKE) --no-print-directory deploy-tests
 	@$(MAKE) --no-print-directory bench
+	@$(MAKE) --no-print-directory bench-tune
 
 setup-deploy-checks:
 	@scripts/setup deploy-checks

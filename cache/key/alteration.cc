@@ -154,14 +154,14 @@ Time Parse(absl::string_view text) {
   return time;
 }
 
-// Without a fraction but zeros.
-std::string Write(const Time& time) {
+// `decimal` stands for each digit of a fraction.
+std::string Write(const Time& time, char decimal) {
   const absl::CivilSecond civil =
       absl::ToCivilSecond(time.instant + time.offset, absl::UTCTimeZone());
   std::string text = absl::StrFormat(
       "%04d-%02d-%02dT%02d:%02d:%02d", civil.year(), civil.month(), civil.day(),
       civil.hour(), civil.minute(), civil.second());
-  if (time.digits > 0) text += "." + std::string(time.digits, '0');
+  if (time.digits > 0) text += "." + std::string(time.digits, decimal);
   if (time.is_utc) return text + "Z";
   const int64_t minutes = absl::ToInt64Minutes(
       time.offset < absl::ZeroDuration() ? -time.offset : time.offset);
@@ -180,14 +180,18 @@ class Alteration {
 
   void AddTime(std::string* text) { times_.push_back(text); }
   void AddVersion(std::string* text) { versions_.push_back(text); }
-  // The name of a manager: letters become other letters.
-  void Rename(std::string* name) const {
+  // From `begin`, letters become other letters, and digits other digits. Texts
+  // that differ stay different.
+  void Rename(std::string* text, size_t begin = 0) const {
     const int by = static_cast<int>(question_);
-    for (char& c : *name) {
+    for (size_t i = begin; i < text->size(); ++i) {
+      char& c = (*text)[i];
       if (c >= 'a' && c <= 'z') {
         c = static_cast<char>('a' + (c - 'a' + by) % 26);
       } else if (c >= 'A' && c <= 'Z') {
         c = static_cast<char>('A' + (c - 'A' + by) % 26);
+      } else if (c >= '0' && c <= '9') {
+        c = static_cast<char>('0' + (c - '0' + by) % 10);
       }
     }
   }
@@ -225,7 +229,12 @@ class Alteration {
     time.instant =
         now_ - kFarTime + absl::Trunc(2 * place * kFarTime, absl::Seconds(1));
     if (time.instant == before) time.instant += absl::Seconds(1);
-    *text = Write(time);
+    // Times that are all equal have equal fractions of any length.
+    const bool equal =
+        question_ == Question::kLongAgo || question_ == Question::kFarAhead;
+    *text = Write(time, equal                              ? '0'
+                        : question_ == Question::kShuffled ? '3'
+                                                           : '7');
   }
 
   // The digits of `text` say how many there are; 20 digits begin with a zero.
@@ -256,24 +265,33 @@ class Alteration {
   std::vector<std::string*> versions_;
 };
 
-// All times in managedFields, and the names of managers.
-void AlterManagedFields(pb::Value* value, absl::string_view key,
-                        Altered altered, Alteration* alteration) {
+// All texts in managedFields, and the fields that they name (`f:replicas`).
+void AlterManagedFields(pb::Value* value, Altered altered,
+                        Alteration* alteration) {
   if (value->has_list_value()) {
     for (pb::Value& inner : *value->mutable_list_value()->mutable_values()) {
-      AlterManagedFields(&inner, key, altered, alteration);
+      AlterManagedFields(&inner, altered, alteration);
     }
   } else if (value->has_struct_value()) {
+    // In the order of the names as they came, which all questions share.
+    pb::Map<std::string, pb::Value> renamed;
     InOrder(value->mutable_struct_value()->mutable_fields(),
-            [&](const std::string& name, pb::Value* inner) {
-              AlterManagedFields(inner, name, altered, alteration);
+            [&](std::string name, pb::Value* inner) {
+              const size_t colon = name.find(':');
+              if (colon != std::string::npos) {
+                alteration->Rename(&name, colon + 1);
+              }
+              pb::Value* const moved = &renamed[name];
+              moved->Swap(inner);
+              AlterManagedFields(moved, altered, alteration);
             });
+    value->mutable_struct_value()->mutable_fields()->swap(renamed);
   } else if (value->has_string_value()) {
     if (IsTime(value->string_value())) {
       if (altered == Altered::kAll) {
         alteration->AddTime(value->mutable_string_value());
       }
-    } else if (key == "manager") {
+    } else {
       alteration->Rename(value->mutable_string_value());
     }
   }
@@ -351,7 +369,7 @@ absl::optional<std::string> Alter(absl::string_view bytes, const MaskSet& masks,
       case DriftType::kVersion:
         return alteration.AddVersion(value->mutable_string_value());
       case DriftType::kManagedFields:
-        return AlterManagedFields(value, "", altered, &alteration);
+        return AlterManagedFields(value, altered, &alteration);
       case DriftType::kTime:
         if (altered == Altered::kVersions) return;
         return alteration.AddTime(value->mutable_string_value());

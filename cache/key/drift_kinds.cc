@@ -93,23 +93,34 @@ void ForEachTime(absl::string_view form,
 }
 
 // Adds a value to its kind. `name` is of the kind, `index` gets where it is.
-void Add(uint64_t name, uint64_t value, bool is_time, DriftKinds* kinds,
-         size_t* index) {
+void Add(uint64_t name, uint64_t value, bool is_time, uint64_t form,
+         DriftKinds* kinds, size_t* index) {
   for (size_t i = 0; i < kinds->size(); ++i) {
     DriftKind& known = (*kinds)[i];
     if (known.kind != name || known.is_time != is_time) continue;
     const uint64_t both[] = {known.value, value};
     known.value = XXH3_64bits(both, sizeof both);
+    const uint64_t forms[] = {known.form, form};
+    known.form = XXH3_64bits(forms, sizeof forms);
     *index = i;
     return;
   }
   *index = kinds->size();
-  if (kinds->size() <= kMostKinds) kinds->push_back({name, value, is_time});
+  if (kinds->size() <= kMostKinds)
+    kinds->push_back({name, value, is_time, form});
 }
 
 uint64_t NameOf(const Drift& drift) {
   return Hash(drift.key, Seed() + (static_cast<uint64_t>(drift.section) << 8 |
                                    static_cast<uint64_t>(drift.type)));
+}
+
+uint64_t FormOf(const Drift& drift) {
+  constexpr size_t kToSeconds = sizeof "2026-11-22T09:42:57" - 1;
+  if (drift.type != DriftType::kTime) return drift.value.size();
+  // Some libraries leave out zeros at the end, so decimals are not counted.
+  const size_t zone = drift.value.find_first_not_of(".0123456789", kToSeconds);
+  return Hash(drift.value.substr(zone), zone > kToSeconds ? 1 : 0);
 }
 
 // Adds the kinds of one drift. managedFields have two: the times, and the rest.
@@ -118,8 +129,8 @@ void AddDrift(const Drift& drift, DriftKinds* kinds, size_t* first,
               size_t* second) {
   const uint64_t name = NameOf(drift);
   if (drift.type != DriftType::kManagedFields) {
-    Add(name, Hash(drift.value, Seed()), drift.type == DriftType::kTime, kinds,
-        first);
+    Add(name, Hash(drift.value, Seed()), drift.type == DriftType::kTime,
+        FormOf(drift), kinds, first);
     *second = *first;
     return;
   }
@@ -133,9 +144,9 @@ void AddDrift(const Drift& drift, DriftKinds* kinds, size_t* first,
   });
   const char* const end = drift.value.data() + drift.value.size();
   rest = Hash({from, static_cast<size_t>(end - from)}, rest);
-  Add(name, rest, /*is_time=*/false, kinds, first);
+  Add(name, rest, /*is_time=*/false, /*form=*/0, kinds, first);
   // Also without times: requests of equal key have the same kinds.
-  Add(name, times, /*is_time=*/true, kinds, second);
+  Add(name, times, /*is_time=*/true, /*form=*/0, kinds, second);
 }
 
 }  // namespace

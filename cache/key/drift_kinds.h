@@ -22,6 +22,10 @@ struct DriftKind {
   uint64_t kind;   // of section and map key
   uint64_t value;  // of all drift of that kind, in canonical order
   bool is_time;    // otherwise versions, or managedFields without times
+  // How that drift is written: the number of digits of versions, and of times
+  // the zone and whether there is a fraction. Questions keep it, so a proof
+  // says nothing of another one. Zero for managedFields.
+  uint64_t form = 0;
 };
 
 // The kinds of a request, in order of their first drift. Requests of equal key

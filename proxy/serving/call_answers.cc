@@ -26,7 +26,7 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
     context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
     const HitStatus status(state_->ServedFor(key_, *entry, now));
     if (state_->tunes() && info.drift != drift_) {
-      state_->evidence->OnHit(key_, tuned_->kinds);
+      state_->evidence->OnHit(key_, tuned_->kinds, saves);
       context_.instruments.RecordTuneSaved(saved);
       AddStatus(absl::StrCat(status.text(), "; detail=drift"));
     } else {

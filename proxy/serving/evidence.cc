@@ -24,11 +24,14 @@ StepNames Cut(const StepNames& names) {
           names.composite.substr(0, kMostSeen)};
 }
 
-// The kinds' names as one number. Their order is part of it.
+// The kinds' names, and how their drift is written, as one number. Their order
+// is part of it.
 uint64_t ShapeOf(const DriftKinds& kinds) {
   uint64_t shape = kinds.size();
-  for (size_t i = 0; i < kinds.size(); ++i)
-    shape = (shape ^ kinds[i].kind) * 0x9e3779b97f4a7c15u + 1;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    for (const uint64_t part : {kinds[i].kind, kinds[i].form})
+      shape = (shape ^ part) * 0x9e3779b97f4a7c15u + 1;
+  }
   return shape;
 }
 
@@ -147,7 +150,7 @@ Judgement Evidence::Judge(const Key& key, absl::Time started, const Key& drift,
   return {DriftVerdict::kHit};
 }
 
-void Evidence::OnHit(const Key& key, const DriftKinds& kinds) {
+void Evidence::OnHit(const Key& key, const DriftKinds& kinds, bool saves_run) {
   MutexLock lock(&mutex_);
   const Known* const known = Find(key);
   if (known == nullptr) return;
@@ -158,6 +161,7 @@ void Evidence::OnHit(const Key& key, const DriftKinds& kinds) {
   ++(times ? step->hits_of_times : step->hits_of_versions);
   FunctionFigures& figures = functions_[step->function].figures;
   ++figures.hits;
+  if (!saves_run) return;
   figures.budget = std::min(figures.budget + kBudgetOfHit, kMostBudget);
 }
 

@@ -157,8 +157,8 @@ class Evidence {
   // `started` and `drift` are the entry's, `kinds` are the request's.
   Judgement Judge(const Key& key, absl::Time started, const Key& drift,
                   const DriftKinds& kinds, absl::Time now);
-  // It did so. This adds to the function's budget.
-  void OnHit(const Key& key, const DriftKinds& kinds);
+  // It did so. This adds to the function's budget, if no refresh runs instead.
+  void OnHit(const Key& key, const DriftKinds& kinds, bool saves_run = true);
 
   // There is evidence of this key. With `started`: it describes that entry.
   bool Knows(const Key& key, absl::optional<absl::Time> started = {});

@@ -38,7 +38,8 @@ constexpr NotTaken kNotTaken[] = {
     {"tune",
      "a trace does not tell what the function would have answered to the "
      "questions of a proof",
-     "entries answer across drift only where they did in the trace"},
+     "requests that differ in drift only count as hits, whether the entry was "
+     "proven or not, so these are at most the hits"},
     {"tune_share", "a trace has no questions"},
     {"max_released", "calls are not played as waiting for each other's places"},
     {"stale_if_error",

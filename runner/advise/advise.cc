@@ -270,7 +270,11 @@ class Adviser {
     const bool tune = std::any_of(
         advice_.functions.begin(), advice_.functions.end(),
         [](const FunctionAdvice& one) { return !one.drift_masks.empty(); });
-    advice_.as_if_masked = tune;
+    advice_.as_if_masked =
+        tune || std::any_of(advice_.functions.begin(), advice_.functions.end(),
+                            [](const FunctionAdvice& one) {
+                              return one.tune_in_force;
+                            });
     std::vector<Question> questions = {Question()};
     questions.push_back(With("these lifetimes", false, false, false, true));
     if (tune) {

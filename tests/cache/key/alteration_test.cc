@@ -135,6 +135,49 @@ TEST(Alteration, TheFourthQuestionHasTheReverseOrderOfTheThird) {
   EXPECT_LT(orders, 160);
 }
 
+TEST(Alteration, EachTextOfManagedFieldsAndEachNamedFieldIsAnother) {
+  RunFunctionRequest request = Request({"4711"}, {});
+  auto& fields = *(*request.mutable_observed()->mutable_resources())["r0"]
+                      .mutable_resource()
+                      ->mutable_fields();
+  const auto field = [](pb::Value* value, const std::string& key) {
+    return &(*value->mutable_struct_value()->mutable_fields())[key];
+  };
+  pb::Value* const entry = field(&fields["metadata"], "managedFields")
+                               ->mutable_list_value()
+                               ->add_values();
+  field(entry, "manager")->set_string_value("tool-10z");
+  field(entry, "operation")->set_string_value("Update");
+  pb::Value* const owned = field(entry, "fieldsV1");
+  field(field(owned, "f:spec"), "f:replicas")->mutable_struct_value();
+  field(field(owned, "f:spec"), ".")->mutable_struct_value();
+  for (const Altered altered : {Altered::kAll, Altered::kVersions}) {
+    const RunFunctionRequest after =
+        Parsed(Altered4(request, Question::kFarAhead, altered));
+    const auto& found = after.observed()
+                            .resources()
+                            .at("r0")
+                            .resource()
+                            .fields()
+                            .at("metadata")
+                            .struct_value()
+                            .fields()
+                            .at("managedFields")
+                            .list_value()
+                            .values(0)
+                            .struct_value()
+                            .fields();
+    EXPECT_EQ(found.at("manager").string_value(), "vqqn-32b");
+    EXPECT_EQ(found.at("operation").string_value(), "Wrfcvg");
+    const auto& spec = found.at("fieldsV1").struct_value().fields();
+    ASSERT_EQ(spec.count("f:urge"), 1u);
+    const auto& names = spec.at("f:urge").struct_value().fields();
+    EXPECT_EQ(names.count("f:tgrnkecu"), 1u);
+    EXPECT_EQ(names.count("."), 1u);
+    EXPECT_EQ(names.size(), 2u);
+  }
+}
+
 TEST(Alteration, OfVersionsLeavesTimesAsTheyAre) {
   const RunFunctionRequest request =
       Request({"4711"}, {"2026-11-22T09:42:57Z"});
@@ -172,23 +215,28 @@ TEST(Alteration, RefusesWhatIsNoRequest) {
   EXPECT_FALSE(WithOwnTag("\x0a").has_value());
 }
 
-// Whether managedFields have something that is altered.
-bool HasTimeOrManager(const pb::Value& value, const std::string& key) {
+// Whether managedFields have something that is altered: a text, or a name that
+// follows a colon.
+bool HasWords(const pb::Value& value) {
+  const auto has = [](absl::string_view text) {
+    return std::any_of(text.begin(), text.end(), absl::ascii_isalnum);
+  };
   if (value.has_list_value()) {
     for (const pb::Value& inner : value.list_value().values()) {
-      if (HasTimeOrManager(inner, key)) return true;
+      if (HasWords(inner)) return true;
     }
   }
   if (value.has_struct_value()) {
     for (const auto& [name, inner] : value.struct_value().fields()) {
-      if (HasTimeOrManager(inner, name)) return true;
+      const size_t colon = name.find(':');
+      if (colon != std::string::npos &&
+          has(absl::string_view(name).substr(colon))) {
+        return true;
+      }
+      if (HasWords(inner)) return true;
     }
   }
-  if (!value.has_string_value()) return false;
-  const std::string& text = value.string_value();
-  return IsTimeByExpression(text) ||
-         (key == "manager" &&
-          std::any_of(text.begin(), text.end(), absl::ascii_isalpha));
+  return value.has_string_value() && has(value.string_value());
 }
 
 // The text with zeros for digits.
@@ -252,8 +300,8 @@ TEST(AlterationProperty, TheKeyIsTheSameAndTheDriftIsNot) {
         } else {
           EXPECT_EQ(found[j].value->ByteSizeLong(),
                     before[j].value->ByteSizeLong());
-          // A list without times and managers stays as it is.
-          differ[j] += !HasTimeOrManager(*before[j].value, "") ||
+          // A list without words stays as it is.
+          differ[j] += !HasWords(*before[j].value) ||
                                !SameMessage(*found[j].value, *before[j].value)
                            ? 1
                            : 0;

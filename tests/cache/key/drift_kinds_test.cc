@@ -86,6 +86,35 @@ RunFunctionRequest Request() {
   return request;
 }
 
+// Questions keep it, so a proof says nothing of another one.
+TEST(DriftKinds, TellHowDriftIsWritten) {
+  Kinds kinds;
+  const auto form = [&](const std::string& version, const std::string& time) {
+    RunFunctionRequest request = Request();
+    auto& object = *(*request.mutable_observed()->mutable_resources())["bucket"]
+                        .mutable_resource()
+                        ->mutable_fields();
+    Field(&object["metadata"], "resourceVersion").set_string_value(version);
+    Field(&Field(&object["status"], "atProvider"), "lastSync")
+        .set_string_value(time);
+    uint64_t all = 0;
+    for (const DriftKind& kind : kinds(request.SerializeAsString()))
+      all = all * 31 + kind.form;
+    return all;
+  };
+  const uint64_t usual = form("12", "2026-11-22T09:42:57Z");
+  EXPECT_EQ(form("99", "2036-01-02T19:00:00Z"), usual);
+  EXPECT_NE(form("100", "2026-11-22T09:42:57Z"), usual);
+  std::set<uint64_t> forms = {usual};
+  for (const char* const rest :
+       {".5Z", "+00:00", "-00:00", "+02:00", ".5+02:00"}) {
+    const std::string time = "2026-11-22T09:42:57";
+    EXPECT_TRUE(forms.insert(form("12", time + rest)).second) << rest;
+  }
+  EXPECT_EQ(form("12", "2026-11-22T09:42:57.70Z"),
+            form("12", "2026-11-22T09:42:57.5Z"));
+}
+
 TEST(DriftKinds, HaveNamesForPeople) {
   Kinds kinds;
   const std::string bytes = Request().SerializeAsString();

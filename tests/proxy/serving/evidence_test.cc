@@ -25,9 +25,10 @@ struct Drift {
   uint64_t version = 0;
   uint64_t heartbeat = 0;
   uint64_t transition = 0;
+  uint64_t digits = 0;  // of the version
 
   DriftKinds Kinds() const {
-    return {{1, version, /*is_time=*/false},
+    return {{1, version, /*is_time=*/false, digits},
             {2, heartbeat, /*is_time=*/true},
             {3, transition, /*is_time=*/true}};
   }
@@ -508,6 +509,40 @@ TEST_F(EvidenceTest, AProofThatComesBackLaterCountsOverARefill) {
   Run(kKey, {3, 3, 0});
   Answer(&*running, "s");
   EXPECT_EQ(VerdictOf(kKey, {4, 4, 0}), DriftVerdict::kHit);
+}
+
+// Questions keep how drift is written, and a version of four digits is never
+// above one of five.
+TEST_F(EvidenceTest, AProofSaysNothingOfDriftThatIsWrittenInAnotherWay) {
+  Repeat(kKey);
+  Prove(kKey);
+  Drift longer = {3, 3, 0};
+  EXPECT_EQ(VerdictOf(kKey, longer), DriftVerdict::kHit);
+  longer.digits = 5;
+  EXPECT_EQ(VerdictOf(kKey, longer), DriftVerdict::kUnproven);
+  // The evidence begins again with the first such run.
+  longer = {4, 4, 0, 5};
+  EXPECT_FALSE(Run(kKey, longer).questions_due);
+  longer = {5, 5, 0, 5};
+  EXPECT_EQ(VerdictOf(kKey, longer), DriftVerdict::kUnproven);
+  EXPECT_TRUE(Run(kKey, longer).questions_due);
+  Prove(kKey);
+  longer = {6, 6, 0, 5};
+  Run(kKey, longer);
+  longer = {7, 7, 0, 5};
+  EXPECT_EQ(VerdictOf(kKey, longer), DriftVerdict::kHit);
+}
+
+// Where a refresh runs the function, a hit saves nothing.
+TEST_F(EvidenceTest, AHitWithARefreshAddsNothingToTheBudget) {
+  Repeat(kKey);
+  Prove(kKey);
+  const double budget = Figures().budget;
+  evidence_.OnHit(kKey, Drift{3, 3, 0}.Kinds(), /*saves_run=*/false);
+  EXPECT_EQ(Figures().budget, budget);
+  evidence_.OnHit(kKey, Drift{3, 3, 0}.Kinds());
+  EXPECT_GT(Figures().budget, budget);
+  EXPECT_EQ(Figures().hits, 2u);
 }
 
 TEST_F(EvidenceTest, AFailureOfAnyCallEndsTheProofsOfTheFunction) {
