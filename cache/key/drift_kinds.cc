@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <random>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/plain_wire.h"
 #include "xxhash.h"
@@ -25,25 +26,40 @@ uint64_t Hash(absl::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-// Calls `act` for each text that is a time in the canonical form of a list. In
-// that form the entries of a Struct or list precede those of the inner ones,
-// level by level (docs/key-format.md). Stops where the form is another one, as
-// it is with a mask that leads into the list.
-void ForEachTime(absl::string_view form,
-                 absl::FunctionRef<void(absl::string_view)> act) {
+// What managedFields hold: the times, and the rest without the order of their
+// entries. The API server sorts entries by time, so their order moves with the
+// times. Where nothing but the order differs, no kind does.
+struct Managed {
+  uint64_t times = 0;
+  uint64_t rest = 0;
+};
+
+// Reads the canonical form of a list. In that form the entries of a Struct or
+// list precede those of the inner ones, level by level (docs/key-format.md).
+// False where the form is another one, as it is with a mask that leads into the
+// list.
+bool ReadManaged(absl::string_view form, Managed* managed) {
   struct Holder {
     size_t size;
     bool is_list;
+    size_t element;  // of the outer list, that it is in
   };
-  std::deque<Holder> holders = {{form.size(), true}};
+  constexpr size_t kOuter = std::numeric_limits<size_t>::max();
+  std::deque<Holder> holders = {{form.size(), true, kOuter}};
+  std::vector<uint64_t> elements;
   const char* p = form.data();
   const char* const end = p + form.size();
   for (; !holders.empty(); holders.pop_front()) {
-    size_t left = holders.front().size;
+    const Holder holder = holders.front();
+    size_t left = holder.size;
     // An element of a list is a Value, and an entry of a Struct has a key and a
     // Value. Unknown fields may follow.
     while (left > 0 && p != end && *p == kStructFields) {
       const char* const start = p++;
+      const size_t element =
+          holder.element == kOuter ? elements.size() : holder.element;
+      if (holder.element == kOuter) elements.push_back(0);
+      absl::string_view time;
       uint32_t size;
       size_t inner = 0;
       // The lengths count what follows later, too, so they may exceed `end`.
@@ -53,43 +69,58 @@ void ForEachTime(absl::string_view form,
         size = static_cast<uint32_t>(value);
         return true;
       };
-      if (!read_length()) return;
-      if (!holders.front().is_list) {
+      if (!read_length()) return false;
+      if (!holder.is_list) {
         if (p == end || *p++ != kMapKey || !read_length() ||
             size > static_cast<size_t>(end - p)) {
-          return;
+          return false;
         }
         p += size;
-        if (p == end || *p++ != kMapValue || !read_length()) return;
+        if (p == end || *p++ != kMapValue || !read_length()) return false;
       }
       const size_t value_size = size;
       const char* const value = p;
       if (value_size > 0) {
-        if (p == end) return;
+        if (p == end) return false;
         const char tag = *p++;
         if (tag == kStructValue || tag == kListValue) {
-          if (!read_length()) return;
+          if (!read_length()) return false;
           inner = size;
-          if (inner > 0) holders.push_back({inner, tag == kListValue});
+          if (inner > 0) holders.push_back({inner, tag == kListValue, element});
         } else if (tag == kStringValue) {
-          if (!read_length() || size > static_cast<size_t>(end - p)) return;
+          if (!read_length() || size > static_cast<size_t>(end - p)) {
+            return false;
+          }
           const absl::string_view text(p, size);
-          if (IsTime(text)) act(text);
+          if (IsTime(text)) time = text;
         }
         // With what follows in the Value, the inner one aside.
         if (value_size < inner ||
             value_size - inner > static_cast<size_t>(end - value)) {
-          return;
+          return false;
         }
         p = value + (value_size - inner);
       }
       const size_t taken = (p - start) + inner;
-      if (taken > left) return;
+      if (taken > left) return false;
       left -= taken;
+      const char* from = start;
+      if (!time.empty()) {
+        managed->times = Hash(time, managed->times + 1);
+        elements[element] =
+            Hash({start, static_cast<size_t>(time.data() - start)},
+                 elements[element]);
+        from = time.data() + time.size();
+      }
+      elements[element] =
+          Hash({from, static_cast<size_t>(p - from)}, elements[element]);
     }
-    if (left > static_cast<size_t>(end - p)) return;
-    p += left;  // unknown fields
+    if (left > static_cast<size_t>(end - p)) return false;
+    managed->rest = Hash({p, left}, managed->rest);  // unknown fields
+    p += left;
   }
+  for (const uint64_t element : elements) managed->rest += element;
+  return p == end;
 }
 
 // Adds a value to its kind. `name` is of the kind, `index` gets where it is.
@@ -134,19 +165,13 @@ void AddDrift(const Drift& drift, DriftKinds* kinds, size_t* first,
     *second = *first;
     return;
   }
-  uint64_t times = 0;
-  uint64_t rest = 0;
-  const char* from = drift.value.data();
-  ForEachTime(drift.value, [&](absl::string_view time) {
-    times = Hash(time, times + 1);
-    rest = Hash({from, static_cast<size_t>(time.data() - from)}, rest);
-    from = time.data() + time.size();
-  });
-  const char* const end = drift.value.data() + drift.value.size();
-  rest = Hash({from, static_cast<size_t>(end - from)}, rest);
-  Add(name, rest, /*is_time=*/false, /*form=*/0, kinds, first);
+  Managed managed;
+  if (!ReadManaged(drift.value, &managed)) {
+    managed = {0, Hash(drift.value, Seed())};
+  }
+  Add(name, managed.rest, /*is_time=*/false, /*form=*/0, kinds, first);
   // Also without times: requests of equal key have the same kinds.
-  Add(name, times, /*is_time=*/true, /*form=*/0, kinds, second);
+  Add(name, managed.times, /*is_time=*/true, /*form=*/0, kinds, second);
 }
 
 }  // namespace
