@@ -26,9 +26,9 @@ uint64_t Hash(absl::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-// What managedFields hold: the times, and the rest without the order of their
-// entries. The API server sorts entries by time, so their order moves with the
-// times. Where nothing but the order differs, no kind does.
+// The times in managedFields, and the rest without the order of the entries.
+// The API server sorts entries by time, so their order moves with the times.
+// Where nothing but the order differs, no kind does.
 struct Managed {
   uint64_t times = 0;
   uint64_t rest = 0;

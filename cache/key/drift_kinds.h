@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of drift (DESIGN, "Tuning"): a kind is a section of the request and
 // the map key that the drift is under. The times in managedFields are one kind,
-// the rest of managedFields is another.
+// the rest of managedFields is another, in which the order of entries does not
+// count.
 //
 // Pure functions but for a random seed of the process; thread-safe.
 #ifndef FNCACHE_CACHE_KEY_DRIFT_KINDS_H_
