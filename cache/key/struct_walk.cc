@@ -590,15 +590,21 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       enter();
       return true;
     };
+    const auto key_at = [](const char* from) {
+      const char* const key = from + (Byte(from + 1) < 0x80 ? 4 : 5);
+      return absl::string_view(key, Byte(key - 1));
+    };
+    // The node that leads to the entry with this key; null: nothing does.
+    const auto node_of = [&](int64_t entry, absl::string_view key) {
+      return node->MayHave(static_cast<uint64_t>(entry)) ? node->Find(key)
+                                                         : nullptr;
+    };
     // Copies it with all that it holds, unless it is masked.
     const auto copy_masked = [&](int64_t entry) {
       const char* const from =
           start + (static_cast<uint64_t>(entry) & kMostOffset);
-      const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
-      const absl::string_view key(key_start, Byte(key_start - 1));
-      const MaskNode* const below = node->MayHave(static_cast<uint64_t>(entry))
-                                        ? node->Find(key)
-                                        : nullptr;
+      const absl::string_view key = key_at(from);
+      const MaskNode* const below = node_of(entry, key);
       char* const head = out;
       const size_t inner = holder_count;
       if (!copy(entry)) return false;
@@ -623,11 +629,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
     const auto copy_led = [&](int64_t entry) {
       const char* const from =
           start + (static_cast<uint64_t>(entry) & kMostOffset);
-      const char* const key_start = from + (Byte(from + 1) < 0x80 ? 4 : 5);
-      const absl::string_view key(key_start, Byte(key_start - 1));
-      const MaskNode* const below = node->MayHave(static_cast<uint64_t>(entry))
-                                        ? node->Find(key)
-                                        : nullptr;
+      const absl::string_view key = key_at(from);
+      const MaskNode* const below = node_of(entry, key);
       if (below == nullptr) return copy(entry);
       char* const head = out;
       const size_t inner = holder_count;
@@ -637,7 +640,8 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
         // A head as WriteLedHead would write it, for a key of less than 128
         // bytes. If the one that was copied has longer lengths, the key is
         // shorter than one block.
-        if (key_start != from + 4) Instructions::Copy(key_start - 2, head + 2);
+        if (key.data() != from + 4)
+          Instructions::Copy(key.data() - 2, head + 2);
         char* const value = head + 4 + key.size();
         head[1] = static_cast<char>(key.size() + 5);
         value[0] = kMapValue;
@@ -650,7 +654,7 @@ __attribute__((always_inline)) inline char* StructWalk::Walk(
       }
       // The tag of its Value, which is neither a large Struct nor a list.
       if (holder_count == inner && !below->masked &&
-          !IsHolder(Byte(key_start + key.size() + 2))) {
+          !IsHolder(Byte(key.data() + key.size() + 2))) {
         if (MayBeDrift(key)) out = MarkEntry(*below, head, out, drifts_);
         return true;
       }

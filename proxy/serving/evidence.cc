@@ -177,10 +177,8 @@ bool Evidence::MayAskLater(FunctionId function, const Key& step, const Key& key,
   MutexLock lock(&mutex_);
   // Also where the key is proven: another answer is asked about at once.
   const auto found = steps_.find(step);
-  const Function& of = functions_[function];
   return (found == steps_.end() || !Silent(*found->second, now)) &&
-         tune_share > 0 && Affords(of) && of.proofs < kProofsAtOnce &&
-         !running_.contains(key);
+         MayBegin(functions_[function], key, tune_share);
 }
 
 // --- Runs. ---
@@ -267,14 +265,20 @@ bool Evidence::Silent(const Step& step, absl::Time now) {
          now - functions_[step.function].failed < kFailurePause;
 }
 
+bool Evidence::MayBegin(const Function& function, const Key& key,
+                        double tune_share) {
+  return tune_share > 0 && function.proofs < kProofsAtOnce &&
+         function.figures.budget >= Proof::kQuestions * (function.proofs + 1) &&
+         !running_.contains(key);
+}
+
 bool Evidence::MayAsk(const Known& known, double tune_share, absl::Time now) {
   const Step& step = *known.step;
-  const Function& function = functions_[step.function];
   // Where nothing is decided, also a key that was proven before is asked.
   const bool proven =
       Proven(known, now) && step.figures.reads != Reads::kUndecided;
-  return !proven && !Silent(step, now) && tune_share > 0 && Affords(function) &&
-         function.proofs < kProofsAtOnce && !running_.contains(known.key);
+  return !proven && !Silent(step, now) &&
+         MayBegin(functions_[step.function], known.key, tune_share);
 }
 
 absl::optional<Evidence::Running> Evidence::Begin(const Key& key,

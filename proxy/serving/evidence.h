@@ -293,11 +293,11 @@ class Evidence {
   }
   bool Silent(const Step& step, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The budget suffices for one more proof, beside those that run. Two that
-  // share what is left would both end without a result.
-  static bool Affords(const Function& function) {
-    return function.figures.budget >= Proof::kQuestions * (function.proofs + 1);
-  }
+  // The function may get one more proof, of this key. The budget has to suffice
+  // for those that run as well: two that share what is left would both end
+  // without a result.
+  bool MayBegin(const Function& function, const Key& key, double tune_share)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayAsk(const Known& known, double tune_share, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records what a running proof says of its step, and its end.
