@@ -28,6 +28,9 @@ pkg_check_modules(liblz4 REQUIRED IMPORTED_TARGET liblz4)
 # What `fncache load --request` and the benchmarks send with.
 pkg_check_modules(nghttp2 REQUIRED IMPORTED_TARGET libnghttp2)
 pkg_check_modules(microhttpd REQUIRED IMPORTED_TARGET libmicrohttpd)
+pkg_check_modules(hiredis REQUIRED IMPORTED_TARGET hiredis)
+# Its _FILE_OFFSET_BITS would keep precompiled headers from use.
+set_property(TARGET PkgConfig::hiredis PROPERTY INTERFACE_COMPILE_OPTIONS "")
 # The tests are an option of their own, and what it needs is required then.
 # libgtest-dev alone is found as GTest, without the target GTest::gmock.
 if(FNCACHE_TESTS)
