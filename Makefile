@@ -15,7 +15,7 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CCACHE_PCH_EXTSUM := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
-  image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-micro lint format install clean
+  shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,10 @@ deploy-checks: build setup-deploy-checks ## chart, dashboard, alerts: helm, Kube
 interop: build ## real clients and functions in Go, gRPC's own interoperability cases
 	@tests/interop/run
 
+shared-checks: setup-checks ## the tests of the shared tier on Valkey from PyPI
+	@scripts/build release
+	@scripts/shared-checks
+
 # CMake runs again: what it builds depends on which libraries it finds.
 bench-programs: setup-bench
 	@cmake --preset release >/dev/null
@@ -107,6 +111,9 @@ bench-predict: build ## what-if's predictions beside what a load then measures, 
 
 bench-tune: build ## what tune: on brings beside masks: hits, runs and questions, in half an hour; --full judges it (TUNE_FLAGS: bench/tune --help)
 	@bench/tune $(TUNE_FLAGS)
+
+bench-fleet: bench-programs ## what the shared tier is worth and costs, beside redis-benchmark, in seven minutes (FLEET_FLAGS: bench/fleet --help)
+	@bench/fleet $(FLEET_FLAGS)
 
 bench-micro: setup-bench ## microbenchmarks of digest, response and stores
 	@cmake --preset release >/dev/null

@@ -36,6 +36,8 @@ class AnswerCheck {
   void OnData(absl::string_view data);
 
   bool sampled() const { return sampled_; }
+  // The bytes of a sampled answer that have arrived, with the gRPC prefix.
+  absl::string_view message() const { return message_; }
 
   // Checks the answer once it is complete. Without `body` a sampled answer may
   // be any message. Without `tag` it may have any tag.

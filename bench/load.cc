@@ -24,6 +24,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -33,6 +34,7 @@
 #include "bench/random.h"
 #include "bench/request_encoding.h"
 #include "bench/request_generator.h"
+#include "bench/stamp.h"
 #include "common/command_line.h"
 #include "common/duration.h"
 #include "common/file.h"
@@ -58,6 +60,7 @@ constexpr uint64_t kMostOutstanding = 1000;
 constexpr uint64_t kTooManyErrors = 100;
 // The first answers are sampled, then one of as many.
 constexpr uint64_t kSampled = 64;
+constexpr uint64_t kMostZipfKeys = 1'000'000;
 
 constexpr char kFooter[] = R"(
 Closed loop: --streams calls at once on each of --connections connections.
@@ -68,6 +71,10 @@ Every answer is checked: status 0, one message of the announced length, with
 --expect-response a body of that length. The first 64 answers, then one of 64,
 are compared with it byte for byte but for meta, and a hit must have its
 caller's tag.
+
+With --stamped, the answers are those of stamping_function. Each must have the
+stamp of its call's key, and must have been made within that time before the
+call, and not before --not-before.
 
 Server CPU is the user and system time of the processes between the ends of the
 measured window.
@@ -80,9 +87,11 @@ struct Command {
   std::string shape = "17k", response = "13k";
   std::string duration = "5s", warmup = "0s", patience = "20s", ttl = "1h";
   std::string expect_response, write_request, write_response;
+  std::string stamped = "0s";
   uint64_t connections = 1, streams = 1, rate = 0, calls = 0;
-  uint64_t keys = 64, first_key = 0, first_drift = 0;
-  bool sequential = false, drift = false;
+  uint64_t keys = 64, first_key = 0, first_drift = 0, seed = kSeed;
+  uint64_t not_before = 0;
+  bool sequential = false, zipf = false, drift = false;
 };
 
 int Complain(absl::string_view message, int code) {
@@ -144,12 +153,20 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
   number("--first-key", &to->first_key, 0, UINT64_MAX, "The first of them");
   line.AddFlag("--sequential", &to->sequential,
                "Ask for them in order. Default: at random");
+  line.AddFlag("--zipf", &to->zipf,
+               "Ask for key number K (from 1) 1/K times as often as for the "
+               "first one");
+  number("--seed", &to->seed, 0, UINT64_MAX, "Decides what is random");
   line.AddFlag("--drift", &to->drift,
                "Each call has a drift of its own: a version and a time");
   number("--first-drift", &to->first_drift, 0, UINT64_MAX,
          "With --drift: the first of them");
   option("--expect-response", &to->expect_response, "FILE",
          "The message that every answer must be, but for meta");
+  duration("--stamped", &to->stamped,
+           "Check stamps: the longest lifetime of an answer. 0s: no check");
+  number("--not-before", &to->not_before, 0, INT64_MAX,
+         "With --stamped: the least time of a stamp, in Unix nanoseconds");
   option("--write-request", &to->write_request, "FILE",
          "Write the request of --first-key as one gRPC message");
   option("--write-response", &to->write_response, "FILE",
@@ -174,6 +191,12 @@ absl::optional<int> Parse(int argc, char** argv, Command* to) {
   }
   if (to->drift && !HasDrift(ShapeOf(to->shape).value())) {
     return Complain("--drift: accepted with --shape 17k, 130k or 1m", kUsage);
+  }
+  if (to->zipf && (to->sequential || to->keys > kMostZipfKeys)) {
+    return Complain(absl::StrCat("--zipf: accepted without --sequential, for "
+                                 "at most ",
+                                 kMostZipfKeys, " keys"),
+                    kUsage);
   }
   return absl::nullopt;
 }
@@ -222,12 +245,26 @@ absl::Status WriteFiles(const Command& command) {
 // The requests and the failures of a run. All its calls use it.
 struct Run {
   explicit Run(const Command& command)
-      : command(command), workload(Messages(command)) {}
+      : command(command),
+        workload(Messages(command)),
+        lifetime(Parsed(command.stamped)),
+        random(command.seed) {
+    if (command.zipf) zipf.emplace(command.keys);
+  }
+
+  uint64_t KeyOf(uint64_t n) {
+    const uint64_t keys = command.keys;
+    return command.first_key + (command.sequential ? n % keys
+                                : zipf.has_value() ? zipf->Pick(&random)
+                                                   : random.Below(keys));
+  }
 
   const Command& command;
   const Workload workload;
+  const absl::Duration lifetime;  // of answers with stamps; zero = others
+  absl::optional<Zipf> zipf;
   absl::optional<std::string> body;  // of every answer
-  Random random{kSeed};
+  Random random;
   void Fail(const std::string& why, uint64_t times = 1) {
     failed += times;
     failures[why] += times;
@@ -245,10 +282,14 @@ class Call final : public runner::load::RawCall {
 
   absl::Span<http2::Slice> Begin() override {
     const uint64_t n = run_.begun++;
-    const uint64_t keys = run_.command.keys;
-    key_ = run_.command.first_key +
-           (run_.command.sequential ? n % keys : run_.random.Below(keys));
-    answer_.Reset(n < kSampled || n % kSampled == 0);
+    key_ = run_.KeyOf(n);
+    const bool stamped = run_.lifetime > absl::ZeroDuration();
+    answer_.Reset(stamped || n < kSampled || n % kSampled == 0);
+    if (stamped) {
+      least_ = std::max(
+          absl::FromUnixNanos(static_cast<int64_t>(run_.command.not_before)),
+          absl::Now() - run_.lifetime);
+    }
     body_ = run_.workload.Message(key_, DriftOf(run_.command, n), &run_.random,
                                   &slots_);
     return absl::MakeSpan(body_);
@@ -265,7 +306,11 @@ class Call final : public runner::load::RawCall {
            outcome == Outcome::kCollapsed)) {
         tag = run_.workload.TagOf(key_);
       }
-      error = std::string(answer_.Check(run_.body, tag).message());
+      absl::Status status = answer_.Check(run_.body, tag);
+      if (status.ok() && run_.lifetime > absl::ZeroDuration()) {
+        status = CheckStamp(answer_.message(), key_, least_);
+      }
+      error = std::string(status.message());
     }
     if (!error.empty()) run_.Fail(error);
     return error;
@@ -274,6 +319,7 @@ class Call final : public runner::load::RawCall {
  private:
   Run& run_;
   uint64_t key_ = 0;
+  absl::Time least_;  // of the stamp
   Workload::Slots slots_;
   Workload::Slices body_;
   AnswerCheck answer_;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random: the benchmark's own small generator of random numbers (SplitMix64).
+// Random: the benchmark's own small generator of random numbers (SplitMix64),
+// and Zipf, which picks some numbers more often than others.
 //
 // The same on every machine and in every version of the standard library, so
 // that a seed names one set of requests for good. Not thread-safe.
 #ifndef FNCACHE_BENCH_RANDOM_H_
 #define FNCACHE_BENCH_RANDOM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -39,6 +41,29 @@ class Random {
 
  private:
   uint64_t state_;
+};
+
+// Numbers from 0 to `count` - 1 (at least 1): number k comes 1 / (k + 1) times
+// as often as 0.
+class Zipf {
+ public:
+  explicit Zipf(uint64_t count) {
+    sums_.reserve(count);
+    double sum = 0;
+    for (uint64_t k = 1; k <= count; ++k) {
+      sums_.push_back(sum += 1.0 / static_cast<double>(k));
+    }
+  }
+
+  uint64_t Pick(Random* random) const {
+    const double at = static_cast<double>(random->Next() >> 11) / (1ull << 53);
+    const auto found =
+        std::upper_bound(sums_.begin(), sums_.end(), at * sums_.back());
+    return std::min<uint64_t>(found - sums_.begin(), sums_.size() - 1);
+  }
+
+ private:
+  std::vector<double> sums_;  // of the weights up to each number
 };
 
 }  // namespace fncache::bench

@@ -25,7 +25,7 @@ using FunctionId = uint32_t;
 // function that the settings do not name (any more).
 constexpr FunctionId kNoFunction = FunctionId{1} << 24;
 
-enum class Tier { kMemory, kDisk };
+enum class Tier { kMemory, kDisk, kShared };
 
 enum class Removal {
   kExpired,   // past its deadline
@@ -59,6 +59,9 @@ class Observer {
   // A fill reached the tier, and the tier needed `took` for it.
   virtual void OnWritten(Tier tier, FunctionId function, uint64_t bytes,
                          absl::Duration took) {}
+  // A look-up that was sent to the shared tier's server has ended. `took`
+  // includes the wait for a thread.
+  virtual void OnSharedLookup(absl::Duration took) {}
 };
 
 }  // namespace fncache::cache

@@ -55,7 +55,8 @@ absl::Status CheckSetting(const Setting& setting, const SettingValue& value) {
     if (IsPlainText(text)) continue;
     return SettingError(
         value,
-        absl::StrCat(ShownText(text),
+        // A URL may have a password before its `@`.
+        absl::StrCat(absl::StrContains(text, '@') ? "it" : ShownText(text),
                      " holds control characters or is not UTF-8", accepted));
   }
   absl::Status status;

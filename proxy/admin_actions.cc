@@ -73,7 +73,7 @@ v1::EntryReport Message(const EntryReport& report) {
   if (report.told_ttl.has_value()) {
     *entry.mutable_told_ttl() = ToProto(*report.told_ttl);
   }
-  // The disk tier counts no hits.
+  // Only memory counts hits.
   if (report.tier == cache::Tier::kMemory) {
     entry.set_recent_hits(static_cast<uint32_t>(report.hits));
   }
@@ -221,6 +221,10 @@ absl::StatusOr<v1::LookUpResponse> DaemonActions::LookUp(
   for (const EntryReport& report : *reports) {
     *response.add_entries() = Message(report);
   }
+  const auto shared = sources_.instruments->ReadShared();
+  if (shared.has_value() && !shared->up) {
+    response.set_shared_down(WellFormedUtf8(shared->why));
+  }
   return response;
 }
 
@@ -266,6 +270,7 @@ absl::StatusOr<v1::PurgeResponse> DaemonActions::Purge(
     response.add_widened_to(wider);
   }
   response.set_unknown_generation(result->unknown_generation);
+  response.set_shared(result->shared);
   return response;
 }
 

@@ -100,6 +100,39 @@ void SetTiers(const telemetry::Instruments& instruments,
   }
 }
 
+void SetShared(const telemetry::Instruments& instruments,
+               v1::StatsResponse* to) {
+  const auto shared = instruments.ReadShared();
+  if (!shared.has_value()) return;
+  v1::SharedStats* const set = to->mutable_shared();
+  set->set_up(shared->up);
+  *set->mutable_since() = ToProto(shared->since);
+  set->set_why(WellFormedUtf8(shared->why));
+  set->set_cluster(shared->server.cluster);
+  for (const resp::Node& node : shared->server.nodes) {
+    v1::SharedStats::Node* const added = set->add_nodes();
+    added->set_address(WellFormedUtf8(node.address));
+    added->set_state(telemetry::NodeStateName(node.state));
+    *added->mutable_since() = ToProto(node.since);
+    added->set_why(WellFormedUtf8(node.why));
+  }
+  set->set_version(WellFormedUtf8(shared->version));
+  *set->mutable_round_trip() = ToProto(shared->round_trip);
+  *set->mutable_clock_difference() = ToProto(shared->clock_difference);
+  if (shared->bans_age != absl::InfiniteDuration()) {
+    *set->mutable_bans_age() = ToProto(shared->bans_age);
+  }
+  set->set_bans_written(shared->bans_written);
+  for (size_t i = 0; i < telemetry::kSharedLookups; ++i) {
+    Add(telemetry::SharedLookupName(i), shared->lookups[i],
+        set->mutable_lookups());
+  }
+  for (size_t i = 0; i < telemetry::kSharedWrites; ++i) {
+    Add(telemetry::SharedWriteName(i), shared->writes[i],
+        set->mutable_writes());
+  }
+}
+
 // The masks that hide the changed fields, the most frequent first.
 void AddMasks(const MissMemory::Top& proposed,
               v1::ExplainResponse::FunctionMisses* to) {
@@ -182,6 +215,7 @@ v1::StatsResponse ReadStats(const telemetry::Instruments& instruments,
     SetCounts(counts.functions[i], added);
   }
   SetTiers(instruments, counts, &stats);
+  SetShared(instruments, &stats);
   for (size_t why = 0; why < telemetry::kDroppedReasons; ++why) {
     Add(telemetry::DroppedName(static_cast<cache::Dropped>(why)),
         counts.fills_dropped[why], stats.mutable_fills_dropped());

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "cache/store/open_tiers.h"
 #include "cache/store/tiered_store.h"
 #include "common/log.h"
 #include "common/status.h"
@@ -21,6 +20,7 @@
 #include "proxy/admin_actions.h"
 #include "proxy/alarms.h"
 #include "proxy/daemon_facts.h"
+#include "proxy/daemon_store.h"
 #include "proxy/daemon_threads.h"
 #include "proxy/daemon_tls.h"
 #include "proxy/heap_keeper.h"
@@ -46,12 +46,8 @@ namespace {
 constexpr absl::Duration kDeaf = absl::Seconds(10);
 
 // The time in which calls that are cancelled at the end of the drain must end.
-// It is less than kLockGrace.
+// It is less than kLockGrace (daemon_store.cc).
 constexpr absl::Duration kGone = absl::Seconds(3);
-
-// The start waits for the directory's lock as long as a predecessor may drain,
-// and this time longer.
-constexpr absl::Duration kLockGrace = absl::Seconds(5);
 
 // Streams are cancelled after this time without a unary call: a call may have
 // been accepted but not counted yet.
@@ -78,7 +74,7 @@ class Daemon::Impl {
   };
 
   explicit Impl(const settings::DaemonOptions& options)
-      : instruments(Names(options)),
+      : instruments(Names(options), !options.shared.url.empty()),
         trace(&instruments, options.cache_dir),
         assistants(MakeAssistants()),
         inflight(options.inflight_bytes, WorkersOf(options)),
@@ -102,7 +98,7 @@ class Daemon::Impl {
     // still be inside Worker::Post.
     assistants = nullptr;
     admin = nullptr;
-    store = nullptr;
+    store.Close();
     for (Function& function : functions) function.listener = nullptr;
   }
 
@@ -138,7 +134,7 @@ class Daemon::Impl {
   const std::shared_ptr<cache::store::Bans> bans =
       std::make_shared<cache::store::Bans>();
   const telemetry::PurgeMetrics purges{instruments.registry(), bans};
-  std::unique_ptr<cache::store::TieredStore> store;
+  DaemonStore store;
   std::unique_ptr<ThreadPool> assistants;
   limits::Budget inflight;
   // One worker for each core, for all listeners together. So a hundred
@@ -197,41 +193,6 @@ std::vector<telemetry::TuneReport> Daemon::Tune() const {
 
 std::string Daemon::admin_socket() const {
   return impl_->admin_service == nullptr ? "" : impl_->admin_service->path();
-}
-
-absl::Status Daemon::OpenStore(Clock* clock, const Extras& extras) {
-  cache::store::TieredOptions tiers;
-  tiers.memory_bytes = options_.cache_memory;
-  tiers.max_entry_bytes = 0;
-  for (const settings::FunctionOptions& function : options_.functions) {
-    tiers.max_entry_bytes =
-        std::max(tiers.max_entry_bytes, function.policy.max_entry_bytes);
-  }
-  tiers.functions = StoredFunctionsOf(options_);
-  tiers.disk_dir = options_.cache_dir;
-  tiers.disk_bytes = options_.cache_disk;
-  tiers.lock_wait = options_.drain + options_.drain_delay + kLockGrace;
-  tiers.cancelled = extras.cancelled;
-  tiers.disk_retry = extras.disk_retry;
-  tiers.bans = impl_->bans;
-  auto store = cache::store::OpenTiers(std::move(tiers), clock,
-                                       impl_->instruments.observer());
-  if (!store.ok()) return store.status();
-  impl_->store = *std::move(store);
-  cache::store::TieredStore* const opened = impl_->store.get();
-  impl_->instruments.WatchTier(cache::Tier::kMemory,
-                               [opened] { return opened->Stats(); });
-  // The disk tier is watched even while it cannot be opened, so its metrics
-  // exist when it can.
-  if (options_.cache_dir.has_value()) {
-    impl_->instruments.WatchTier(cache::Tier::kDisk,
-                                 [opened] { return opened->LowerStats(); });
-    impl_->instruments.WatchQueue("disk_fills",
-                                  [opened] { return opened->QueueDepth(); });
-    impl_->instruments.WatchQueue(
-        "disk_lookups", [opened] { return opened->LookupQueueDepth(); });
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Daemon::OpenTrace(
@@ -381,6 +342,7 @@ void Daemon::OpenPurger(Clock* clock) {
   deps.misses = impl_->misses.get();
   deps.metrics = &impl_->purges;
   impl_->purger = std::make_unique<Purger>(std::move(deps));
+  impl_->store.SetLearner(impl_->purger.get());
 }
 
 absl::StatusOr<PurgeResult> Daemon::Purge(const PurgeOrder& order) {
@@ -494,7 +456,10 @@ absl::Status Daemon::Open(Extras extras) {
   // wait for the store's lock. If a predecessor still has the port, it is tried
   // again after that.
   if (status.ok()) OpenAdmin(clock).IgnoreError();
-  if (status.ok()) status = OpenStore(clock, extras);
+  if (status.ok()) {
+    status = impl_->store.Open(options_, impl_->bans, extras.cancelled,
+                               extras.disk_retry, clock, &impl_->instruments);
+  }
   if (status.ok()) status = OpenTrace(extras.settings);
   if (status.ok()) status = OpenAccessLog();
   if (status.ok()) OpenExplain(clock);
@@ -584,7 +549,7 @@ void Daemon::Drain(std::function<void()> overdue) {
         overdue == nullptr) {
       return;
     }
-    impl_->store->Flush();
+    impl_->store.get()->Flush();
     Log(LogLevel::kWarning, "stopping without peers that do not read",
         {{"calls", calls()}});
     overdue();
@@ -593,7 +558,7 @@ void Daemon::Drain(std::function<void()> overdue) {
   impl_->StopWorkers();
   gone.Notify();
   patience.join();
-  impl_->store->Flush();
+  impl_->store.get()->Flush();
   Log(LogLevel::kInfo, "stopped");
 }
 

@@ -134,7 +134,6 @@ class Daemon {
   // The facts for the status page, by function.
   std::vector<telemetry::FunctionFacts> Facts() const;
   absl::Status Open(Extras extras);
-  absl::Status OpenStore(Clock* clock, const Extras& extras);
   absl::Status OpenTrace(const std::vector<telemetry::ListedSetting>& settings);
   void OpenReload(Extras* extras);
   void OpenLiveSettings(Clock* clock,

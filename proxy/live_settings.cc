@@ -84,9 +84,14 @@ absl::Status LiveSettings::Apply(
     if (!traceable.ok()) return traceable;
   }
   absl::Status logged = receivers_.access_log->Configure(options.access_log);
-  absl::Status stored = receivers_.store->Change(
-      {options.cache_memory, options.cache_disk, StoredFunctionsOf(options)},
-      receivers_.clock->Now());
+  cache::store::TieredChange tiers;
+  tiers.memory_bytes = options.cache_memory;
+  tiers.disk_bytes = options.cache_disk;
+  tiers.shared_timeout = options.shared.timeout;
+  tiers.shared_max_entry_bytes = options.shared.max_entry_bytes;
+  tiers.functions = StoredFunctionsOf(options);
+  absl::Status stored =
+      receivers_.store->Change(tiers, receivers_.clock->Now());
   if (stored.ok() && !logged.ok()) {
     stored = absl::Status(logged.code(),
                           absl::StrCat("log.access_file: ", logged.message()));

@@ -156,23 +156,86 @@ void Purger::PurgeWide(const PurgeOrder& order, const Functions& functions,
     if (deps_.misses != nullptr) deps_.misses->OnPurgedFunction("");
     return;
   }
+  const bool generation = order.what == Bans::Kind::kGeneration;
   for (const cache::FunctionId id : functions) {
-    const std::string& name = NameOf(id);
-    const bool generation = order.what == Bans::Kind::kGeneration;
-    if (deps_.misses != nullptr && generation) {
-      deps_.misses->OnPurgedGeneration(name, order.generation);
-    } else if (deps_.misses != nullptr) {
-      deps_.misses->OnPurgedFunction(name);
-    }
-    // Entries in memory do not have their generation. If there was another
-    // generation, they stay, banned, until they are evicted.
-    if (generation &&
-        (deps_.functions[id]->State()->options.generation != order.generation ||
-         bans.Generations(name) > 1)) {
-      continue;
-    }
-    result->removed += deps_.store->Sweep(id, before);
+    result->removed +=
+        Sweep(id, generation ? &order.generation : nullptr, before);
   }
+}
+
+uint64_t Purger::Sweep(cache::FunctionId function,
+                       const std::string* generation, absl::Time before) {
+  const std::string& name = NameOf(function);
+  if (deps_.misses != nullptr && generation != nullptr) {
+    deps_.misses->OnPurgedGeneration(name, *generation);
+  } else if (deps_.misses != nullptr) {
+    deps_.misses->OnPurgedFunction(name);
+  }
+  // Entries in memory do not have their generation. If there was another
+  // generation, they stay, banned, until they are evicted.
+  if (generation != nullptr &&
+      (deps_.functions[function]->State()->options.generation != *generation ||
+       deps_.store->bans().Generations(name) > 1)) {
+    return 0;
+  }
+  return deps_.store->Sweep(function, before);
+}
+
+void Purger::OnLearned(const Bans::Learned& learned) {
+  uint64_t flights = 0;
+  uint64_t removed = 0;
+  for (size_t i = 0; i < deps_.functions.size(); ++i) {
+    const auto id = static_cast<cache::FunctionId>(i);
+    bool whole = learned.all;
+    const std::string* generation = nullptr;
+    for (const std::string& function : learned.functions) {
+      whole |= function == NameOf(id);
+    }
+    for (const auto& [function, of] : learned.generations) {
+      if (function == NameOf(id)) generation = &of;
+    }
+    if (!whole && generation == nullptr) continue;
+    flights += deps_.functions[i]->DetachFlights();
+    if (learned.hard) {
+      removed += Sweep(id, whole ? nullptr : generation, learned.before);
+    }
+  }
+  // Entries of functions that are not in the settings.
+  if (learned.all && learned.hard) {
+    removed += deps_.store->Sweep(cache::kNoFunction, learned.before);
+  }
+  for (serving::FunctionHandler* const function : deps_.functions) {
+    for (const auto& [key, until] : learned.keys) {
+      flights += function->DetachFlight(key);
+    }
+    for (const cache::key::Key& key : learned.soft_keys) {
+      flights += function->DetachFlight(key);
+    }
+  }
+  const absl::Time now = deps_.clock->Now();
+  for (const cache::key::Key& key : learned.soft_keys) {
+    const auto here = deps_.store->GetMemory(key, now).entry;
+    // The other replica did not know how long this entry is kept. (The ban's
+    // other time stays.)
+    if (here) {
+      deps_.store->bans().BanKey(key, absl::InfinitePast(), /*soft=*/true,
+                                 GoneAt(*here));
+    }
+  }
+  for (const auto& [key, until] : learned.keys) {
+    deps_.store->Forget(key, until, now);
+    if (deps_.misses != nullptr) deps_.misses->OnPurged(key);
+  }
+  uint64_t unlogged;
+  if (!learned_lines_.Allows(now, &unlogged)) return;
+  Log(LogLevel::kInfo, "purged, as another replica was",
+      {{"more", unlogged},
+       {"everything", learned.all ? "yes" : "no"},
+       {"functions", absl::StrJoin(learned.functions, ", ")},
+       {"generations", learned.generations.size()},
+       {"keys", learned.keys.size() + learned.soft_keys.size()},
+       {"removed", removed},
+       {"flights", flights}});
 }
 
 absl::Status Purger::CheckOwner(const PurgeOrder& order) const {
@@ -228,7 +291,7 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   result->removed += static_cast<uint64_t>(purged.removed);
   if (!purged.lasting) bans.KeepKey(order.key);
   if (deps_.misses != nullptr) deps_.misses->OnPurged(order.key);
-  return !purged.lasting;
+  return !purged.lasting || deps_.store->MayBeYoungerBelow();
 }
 
 absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
@@ -273,6 +336,7 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
                      return bans.Knows(NameOf(id), order.generation);
                    });
   result.durable = bans.lasting();
+  result.shared = deps_.store->MayBeYoungerBelow();
   const absl::Status saved = write ? bans.Save() : absl::OkStatus();
   if (deps_.metrics != nullptr) deps_.metrics->Purged(order.what);
 
@@ -296,6 +360,13 @@ absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {
   if (result.durable) fields.emplace_back("saved", saved.ok() ? "yes" : "no");
   Log(LogLevel::kInfo, "purged", fields);
   if (saved.ok()) return result;
+  if (result.shared) {
+    return absl::UnavailableError(
+        absl::StrCat("purged here, but not in the record of the fleet: the "
+                     "other replicas do not know it until it is written, which "
+                     "is retried: ",
+                     saved.message()));
+  }
   return absl::UnavailableError(
       absl::StrCat("purged, but a restart would forget it until it is saved, "
                    "which is retried: ",

@@ -3,9 +3,9 @@
 // operator.
 //
 // A purge changes, in this order, the bans, the flights, the entries in the
-// tiers, and the disk. Only then it is answered. So no later call gets an older
-// entry, from this process or the next one. (An answer that is already being
-// sent to a caller still arrives.)
+// tiers, and the disk or the record of the fleet. Only then it is answered. So
+// no later call gets an older entry, from this process or the next one. (An
+// answer that is already being sent to a caller still arrives.)
 //
 // Thread-safe; blocks on I/O. One purge runs at a time, look-ups beside it.
 #ifndef FNCACHE_PROXY_PURGE_H_
@@ -26,6 +26,7 @@
 #include "cache/store/bans.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
+#include "common/log_limiter.h"
 #include "common/method.h"
 #include "common/mutex.h"
 #include "insight/explain/miss_memory.h"
@@ -58,6 +59,8 @@ struct PurgeResult {
   uint64_t flights = 0;
   // A tier outlives the process, and so does this purge.
   bool durable = false;
+  // The record of the fleet has this purge, or will have it.
+  bool shared = false;
   // Too many keys or generations are purged at the moment, so these were purged
   // instead, in words: "function a" or "everything".
   std::vector<std::string> widened_to;
@@ -119,9 +122,13 @@ class Purger {
   // Purges. With these errors nothing is purged. NotFound: the function is not
   // in the settings. InvalidArgument: the order is not valid.
   // FailedPrecondition: the purge is soft, and the functions serve no stale
-  // entries. With Unavailable the purge is done, but a restart would forget it;
-  // it is saved as soon as possible.
+  // entries. With Unavailable the purge is done here, but a restart would
+  // forget it, or the other replicas do not have it; that is retried.
   absl::StatusOr<PurgeResult> Purge(const PurgeOrder& order);
+
+  // Applies what the record of the fleet says and the bans here did not know;
+  // they have it already. Beside any purge.
+  void OnLearned(const cache::store::Bans::Learned& learned);
 
   // The key of an order. NotFound or InvalidArgument: the function is unknown
   // or ambiguous, or the request cannot get a key.
@@ -143,6 +150,10 @@ class Purger {
                          const Functions& functions) const;
   void PurgeWide(const PurgeOrder& order, const Functions& functions,
                  absl::Time before, PurgeResult* result);
+  // Takes the entries of purged functions out of memory. `generation` is null
+  // if all of theirs are purged.
+  uint64_t Sweep(cache::FunctionId function, const std::string* generation,
+                 absl::Time before);
   // True if the ban must be saved.
   bool PurgeKey(const PurgeOrder& order, const Functions& functions,
                 absl::Time before, PurgeResult* result);
@@ -152,6 +163,7 @@ class Purger {
       const cache::store::Inspection& there) const;
 
   const Deps deps_;
+  LogLimiter learned_lines_{absl::Seconds(10)};
   Mutex mutex_;  // one purge at a time
 };
 

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/store/seal.h"
 #include "common/huge_heap.h"
 #include "common/log.h"
 #include "common/standard_streams.h"
@@ -30,6 +31,8 @@
 #include "proxy/settings/help.h"
 #include "proxy/settings/settings.h"
 #include "proxy/settings/source.h"
+#include "proxy/shared_check.h"
+#include "proxy/shared_tier.h"
 
 namespace fncache::proxy {
 namespace {
@@ -66,17 +69,20 @@ std::vector<std::string> NamesOf(
 }
 
 // The most threads that the daemon has at once. These are workers and their
-// assistants (one for each core), threads of the admin endpoint and the disk
+// assistants (one for each core), threads of the admin endpoint and the lower
 // tier, one that stops each listener, and a few that watch files and signals.
 int Threads(const settings::DaemonOptions& options) {
   constexpr int kAdmin = 66;
   constexpr int kRest = 16;
   const int cores =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  // Threads that look up, write and keep the record, and one for each node of a
+  // Cluster of ten.
+  const int shared = options.shared.url.empty() ? 0 : 16;
   const bool socket = options.admin_socket != std::string();
   return GrpcThreads() + 2 * cores + (options.admin.empty() ? 0 : kAdmin) +
          (socket ? admin::kServerThreads : 0) +
-         static_cast<int>(options.functions.size()) + kRest;
+         static_cast<int>(options.functions.size()) + shared + kRest;
 }
 
 // Uses one heap for all threads. By default the C library gives each thread its
@@ -141,6 +147,40 @@ absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
   return absl::OkStatus();
 }
 
+// Reads the files of the shared tier, if there is one. Returns the exit code if
+// they are not good, else 0.
+int ReadSharedFiles(settings::EffectiveSettings* effective, SharedTier* tier) {
+  settings::ServeOptions* const options = &effective->options;
+  if (options->daemon.shared.url.empty()) return 0;
+  absl::StatusOr<SharedTier> read = ReadSharedTier(options->daemon.shared);
+  if (absl::IsOutOfRange(read.status())) {
+    return Fail(SettingError(effective->resolved.top.at("shared.secret_file"),
+                             read.status().message()),
+                kUsage);
+  }
+  if (!read.ok()) return Fail(read.status(), kUnavailable);
+  options->warnings.insert(options->warnings.end(), read->warnings.begin(),
+                           read->warnings.end());
+  *tier = *std::move(read);
+  return 0;
+}
+
+// Prints what --check-shared finds. Returns the exit code.
+int TryShared(const std::string& prefix, SharedTier tier) {
+  const std::unique_ptr<resp::Client> client =
+      resp::Client::Create(std::move(tier.client));
+  const absl::StatusOr<SharedReport> report =
+      CheckShared(prefix, cache::store::Seal(tier.secret, prefix).NameOfBans(),
+                  client.get());
+  if (!report.ok()) {
+    return Fail(Prefixed("shared.url", report.status()), kUnavailable);
+  }
+  for (const std::string& warning : report->warnings) {
+    Log(LogLevel::kWarning, warning);
+  }
+  return PrintResult("fncache serve", report->text);
+}
+
 }  // namespace
 
 int ServeMain(int argc, char** argv, const std::string& commit) {
@@ -177,20 +217,32 @@ int ServeMain(int argc, char** argv, const std::string& commit) {
     return code;
   }
   settings::ServeOptions* const options = &effective->options;
-  const absl::Status certificates = CheckCertificates(flags->check, options);
+  const bool check = flags->check || flags->check_shared;
+  if (flags->check_shared && options->daemon.shared.url.empty()) {
+    return Fail(
+        absl::InvalidArgumentError("shared.url: is needed with --check-shared"),
+        kUsage);
+  }
+  const absl::Status certificates = CheckCertificates(check, options);
   if (!certificates.ok()) return Fail(certificates, kUnavailable);
+  SharedTier shared;
+  if (const int code = ReadSharedFiles(&*effective, &shared)) {
+    return code;
+  }
 
   InitLogging(options->daemon.log_level, options->daemon.log_format);
-  if (!flags->check) LogStart(commit);
+  if (!check) LogStart(commit);
   for (const std::string& line : mistyped) Log(LogLevel::kWarning, line);
   for (const std::string& warning : options->warnings) {
     Log(LogLevel::kWarning, warning);
   }
-  if (flags->check) {
-    return PrintResult("fncache serve",
-                       absl::StrCat(SettingsAsYaml(settings::ServeSettings(),
-                                                   effective->resolved),
-                                    settings::ReloadNotes()));
+  if (check) {
+    const int code = PrintResult(
+        "fncache serve", absl::StrCat(SettingsAsYaml(settings::ServeSettings(),
+                                                     effective->resolved),
+                                      settings::ReloadNotes()));
+    if (code != 0 || !flags->check_shared) return code;
+    return TryShared(options->daemon.shared.prefix, std::move(shared));
   }
   TuneHeap();
   const absl::Status threads = CheckThreads(Threads(options->daemon));

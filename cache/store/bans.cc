@@ -15,16 +15,6 @@ BanTimes TimesAt(absl::Time before, bool soft) {
   return times;
 }
 
-bool IsWithin(const BanTimes& inner, const BanTimes& outer) {
-  return inner.purged <= outer.purged && inner.stale <= outer.stale;
-}
-
-// An entry from the future counts as none. A ban later than any stored entry
-// would only keep new answers out.
-BanTimes Clamped(const BanTimes& times, int64_t latest) {
-  return {std::min(times.purged, latest), std::min(times.stale, latest)};
-}
-
 }  // namespace
 
 Bans::Bans() {
@@ -77,10 +67,12 @@ void Bans::Spread() {
     BanTimes wider = all_;
     const auto function = functions_.find(it->first.first);
     if (function != functions_.end()) wider.Add(function->second);
-    it = IsWithin(it->second, wider) ? generations_.erase(it) : std::next(it);
+    it->second.Reduce(wider);
+    it = it->second.empty() ? generations_.erase(it) : std::next(it);
   }
   for (auto it = functions_.begin(); it != functions_.end();) {
-    it = IsWithin(it->second, all_) ? functions_.erase(it) : std::next(it);
+    it->second.Reduce(all_);
+    it = it->second.empty() ? functions_.erase(it) : std::next(it);
   }
   int64_t newest = all_.purged;
   for (const auto& [name, times] : functions_) {
@@ -128,11 +120,14 @@ Bans::Kind Bans::Ban(Kind kind, absl::string_view function,
     Spread();
   }
   changes_.fetch_add(1, std::memory_order_acq_rel);
-  // A fill that has not seen the ban yet has ended after this lock.
+  AwaitFills();
+  return kind;
+}
+
+void Bans::AwaitFills() {
   for (Stripe& stripe : stripes_) {
     MutexLock lock(&stripe.mutex);
   }
-  return kind;
 }
 
 absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,
@@ -153,19 +148,22 @@ absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,
   KeyBan ban;
   ban.times = TimesAt(before, soft);
   ban.until = soft ? absl::ToUnixNanos(until) : 0;
-  {
-    MutexLock lock(&entered_mutex_);
-    ban.epoch = epoch_++;
+  if (shared()) {
+    // Memory of other replicas may keep the entry for longer.
+    ban.until = std::max(ban.until, absl::ToUnixNanos(before) + keys_last_);
   }
+  ban.epoch = NextEpoch();
   AddKey(key, ban);
-  if (soft) changes_.fetch_add(1, std::memory_order_acq_rel);
+  if (soft || shared()) changes_.fetch_add(1, std::memory_order_acq_rel);
   return entered;
 }
 
-void Bans::AddKey(const key::Key& key, const KeyBan& ban) {
-  Stripe& stripe = StripeOf(key);
+BanTimes Bans::AddKey(const key::Key& key, const KeyBan& ban) {
+  const size_t at = StripeAt(key);
+  Stripe& stripe = stripes_[at];
   MutexLock lock(&stripe.mutex);
   const auto [it, added] = stripe.keys.emplace(key, ban);
+  const BanTimes before = added ? BanTimes() : it->second.times;
   if (added) {
     keys_.fetch_add(1, std::memory_order_relaxed);
   } else {
@@ -174,7 +172,11 @@ void Bans::AddKey(const key::Key& key, const KeyBan& ban) {
     it->second.epoch = std::max(it->second.epoch, ban.epoch);
     it->second.kept |= ban.kept;
   }
-  SetNewest(StripeAt(key));
+  newest_key_[at].store(
+      std::max({newest_key_[at].load(std::memory_order_relaxed),
+                ban.times.purged, ban.times.stale}),
+      std::memory_order_release);
+  return before;
 }
 
 void Bans::SetNewest(size_t stripe) {
@@ -256,6 +258,11 @@ Bans::Entered Bans::Enter() {
   return Entered(this, epoch_);
 }
 
+uint64_t Bans::NextEpoch() {
+  MutexLock lock(&entered_mutex_);
+  return epoch_++;
+}
+
 void Bans::Leave(uint64_t epoch) {
   {
     MutexLock lock(&entered_mutex_);
@@ -265,7 +272,11 @@ void Bans::Leave(uint64_t epoch) {
     entered_.erase(it);
     if (!oldest) return;
   }
-  if (keys_.load(std::memory_order_relaxed) > 0) EndKeys(OldestEpoch());
+  if (keys_.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t oldest = OldestEpoch();
+  // The many bans of a fleet end by time, and not with an operation.
+  if (shared() && oldest <= ended_.load(std::memory_order_acquire)) return;
+  EndKeys(oldest);
 }
 
 uint64_t Bans::OldestEpoch() const {
@@ -283,9 +294,12 @@ void Bans::EndKeys(uint64_t oldest) {
     MutexLock lock(&stripe.mutex);
     for (auto it = stripe.keys.begin(); it != stripe.keys.end();) {
       KeyBan& ban = it->second;
-      const bool over = ban.epoch < oldest;
-      if (over && !ban.kept) ban.times.purged = kNeverBanned;
-      if (over && ban.until <= seen) ban.times.stale = kNeverBanned;
+      const bool left = ban.epoch < oldest;
+      const bool over = left && ban.until <= seen;
+      if ((shared() ? over : left) && !ban.kept) {
+        ban.times.purged = kNeverBanned;
+      }
+      if (over) ban.times.stale = kNeverBanned;
       if (!ban.times.empty()) {
         ++it;
         continue;
@@ -294,6 +308,9 @@ void Bans::EndKeys(uint64_t oldest) {
       keys_.fetch_sub(1, std::memory_order_relaxed);
     }
     SetNewest(at);
+  }
+  uint64_t ended = ended_.load(std::memory_order_relaxed);
+  while (ended < oldest && !ended_.compare_exchange_weak(ended, oldest)) {
   }
 }
 
@@ -333,18 +350,16 @@ void Bans::Attach(const absl::StatusOr<absl::optional<std::string>>& content,
     Ban(Kind::kAll, "", "", latest, /*soft=*/false);
   } else {
     Saw(latest);
-    const int64_t bound = absl::ToUnixNanos(latest);
     StoredBans bans = *std::move(stored);
-    bans.all = Clamped(bans.all, bound);
-    for (auto& [name, times] : bans.functions) times = Clamped(times, bound);
-    for (auto& [name, times] : bans.generations) times = Clamped(times, bound);
+    // An entry from the future counts as none.
+    Clamp(absl::ToUnixNanos(latest), &bans);
     {
       MutexLock lock(&mutex_);
       Merge(bans);
     }
     for (const auto& [key, of_key] : bans.keys) {
       KeyBan ban;
-      ban.times = Clamped(of_key.times, bound);
+      ban.times = of_key.times;
       ban.until = of_key.until;
       ban.kept = of_key.times.purged != kNeverBanned;
       AddKey(key, ban);
@@ -363,7 +378,7 @@ bool Bans::lasting() const {
   return lasting_;
 }
 
-StoredBans Bans::ToStore() const {
+StoredBans Bans::ToStore(int64_t now) const {
   StoredBans bans;
   {
     MutexLock lock(&mutex_);
@@ -375,10 +390,11 @@ StoredBans Bans::ToStore() const {
     ReaderMutexLock lock(&stripe.mutex);
     for (const auto& [key, ban] : stripe.keys) {
       StoredKeyBan of_key;
-      // A hard ban outlives the process only while a tier may still have the
-      // entry.
-      if (ban.kept) of_key.times.purged = ban.times.purged;
-      of_key.times.stale = ban.times.stale;
+      // Beside a disk, a hard ban outlives the process only while the disk may
+      // still have the entry.
+      of_key.times = ban.times;
+      if (!shared() && !ban.kept) of_key.times.purged = kNeverBanned;
+      if (shared() && ban.until <= now) continue;
       of_key.until = std::max<int64_t>(ban.until, 0);
       if (!of_key.times.empty()) bans.keys.emplace(key, of_key);
     }
@@ -396,7 +412,7 @@ absl::Status Bans::Save() {
   if (lasting_) {
     status = write_ == nullptr
                  ? absl::UnavailableError("the cache on disk is not open")
-                 : write_(EncodeBans(ToStore()));
+                 : write_(shared() ? "" : EncodeBans(ToStore(0)));
   }
   if (status.ok()) {
     written_.store(changes, std::memory_order_release);
@@ -406,7 +422,10 @@ absl::Status Bans::Save() {
     return status;
   }
   if (!std::exchange(logged_, true)) {
-    Log(LogLevel::kError, "cannot save the purge: a restart would forget it",
+    Log(LogLevel::kError,
+        shared() ? "cannot write the purge into the record of the fleet: other "
+                   "replicas do not have it, retrying"
+                 : "cannot save the purge: a restart would forget it",
         {{"error", status.message()}});
   }
   return absl::UnavailableError(status.message());
@@ -419,6 +438,74 @@ void Bans::Retry() {
 bool Bans::saved() const {
   return changes_.load(std::memory_order_acquire) ==
          written_.load(std::memory_order_acquire);
+}
+
+// ----------------------------------------------------------------- Sharing
+
+void Bans::Share(std::function<absl::Status()> write,
+                 absl::Duration keys_last) {
+  keys_last_.store(absl::ToInt64Nanoseconds(keys_last));
+  MutexLock lock(&save_mutex_);
+  lasting_ = true;
+  write_ = [write = std::move(write)](absl::string_view) { return write(); };
+}
+
+Bans::Learned Bans::Learn(const StoredBans& record, absl::Time now) {
+  Learned learned;
+  const auto add = [&learned](const BanTimes& times, const BanTimes& wider,
+                              BanTimes* known) {
+    if (times.IsWithin(wider)) return false;
+    if (times.purged > wider.purged) {
+      learned.hard = true;
+      learned.before =
+          std::max(learned.before, absl::FromUnixNanos(times.purged));
+    }
+    known->Add(times);
+    return true;
+  };
+  {
+    MutexLock lock(&mutex_);
+    learned.all = add(record.all, all_, &all_);
+    for (const auto& [name, times] : record.functions) {
+      BanTimes& known = functions_[name];
+      BanTimes wider = all_;
+      wider.Add(known);
+      if (add(times, wider, &known)) learned.functions.push_back(name);
+    }
+    for (const auto& [name, times] : record.generations) {
+      const BanTimes wider = TimesOf(name);
+      if (!times.IsWithin(wider) && add(times, wider, &generations_[name])) {
+        learned.generations.push_back(name);
+      }
+    }
+    Spread();
+  }
+  if (!learned.empty()) AwaitFills();
+
+  Saw(now);
+  EndKeys(OldestEpoch());
+  if (record.keys.empty()) return learned;
+  // No ban added here ends before the operations in progress have left.
+  const Entered entered = Enter();
+  KeyBan ban;
+  ban.epoch = NextEpoch();
+  for (const auto& [key, of_key] : record.keys) {
+    if (of_key.until <= absl::ToUnixNanos(now)) continue;
+    ban.times = of_key.times;
+    ban.until = of_key.until;
+    const BanTimes before = AddKey(key, ban);
+    if (ban.times.purged > before.purged) {
+      learned.keys.emplace_back(key, absl::FromUnixNanos(ban.times.purged));
+    }
+    if (ban.times.stale > before.stale) learned.soft_keys.push_back(key);
+  }
+  return learned;
+}
+
+StoredBans Bans::Shared(absl::Time now) {
+  Saw(now);
+  EndKeys(OldestEpoch());
+  return ToStore(absl::ToUnixNanos(now));
 }
 
 // ----------------------------------------------------------------- Looking

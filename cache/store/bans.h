@@ -21,6 +21,10 @@
 // stored entry. A ban that cannot be written is in force nevertheless: Save
 // returns the error, and Retry writes the ban as soon as it can.
 //
+// The replicas of a fleet share their bans (Share, Learn). There the ban of a
+// key lasts for a fixed time, since another replica may still fill an older
+// entry.
+//
 // Time is the one Clock's, and comes in as an argument. Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_BANS_H_
 #define FNCACHE_CACHE_STORE_BANS_H_
@@ -181,6 +185,41 @@ class Bans {
   void Retry();
   bool saved() const;
 
+  // ----------------------------------------------------------------- Sharing
+
+  // Reports that the bans are those of a fleet, whose record `write` writes
+  // (shared_store.h): Save calls it, and it writes Shared(). From now on the
+  // ban of a key lasts `keys_last` from its purge, and is in the record so
+  // long.
+  void Share(std::function<absl::Status()> write, absl::Duration keys_last);
+
+  // The bans of a record that were not known here.
+  struct Learned {
+    bool all = false;
+    std::vector<std::string> functions;
+    std::vector<std::pair<std::string, std::string>> generations;
+    // Keys of hard bans, each with the time up to which it is purged.
+    std::vector<std::pair<key::Key, absl::Time>> keys;
+    // Keys of soft bans. (The wide ones above are of either kind.)
+    std::vector<key::Key> soft_keys;
+    // Whether any of the wide ones above is hard.
+    bool hard = false;
+    // Up to when entries are purged by the hard ones of these, at most.
+    absl::Time before = absl::InfinitePast();
+
+    bool empty() const {
+      return !all && functions.empty() && generations.empty() && keys.empty() &&
+             soft_keys.empty();
+    }
+  };
+  // Adds the bans of a record, also beyond the limits above. Bans of keys whose
+  // time is over at `now` are left out. Every fill after it sees the bans.
+  Learned Learn(const StoredBans& record, absl::Time now);
+  // All bans that the record of the fleet must have at `now`.
+  StoredBans Shared(absl::Time now);
+  // A number that grows after each ban that was not learned.
+  uint64_t changes() const { return changes_.load(std::memory_order_acquire); }
+
   // ----------------------------------------------------------------- Looking
 
   // Whether a stored entry of this function and generation is purged.
@@ -221,7 +260,8 @@ class Bans {
 
   struct KeyBan {
     BanTimes times;
-    // When the soft one ends, in nanoseconds since the Unix epoch.
+    // When the soft one ends, in nanoseconds since the Unix epoch. In a fleet
+    // the hard one ends then, too.
     int64_t until = 0;
     // Neither ban ends before every operation that entered in this epoch or an
     // earlier one has left. 0: all have left.
@@ -251,6 +291,11 @@ class Bans {
   void SetNewest(size_t stripe)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(stripes_[stripe].mutex);
 
+  bool shared() const { return keys_last_.load() != 0; }
+  // A fill that has not seen an earlier ban has ended when this returns.
+  void AwaitFills();
+  // Begins a new epoch, and returns the one before.
+  uint64_t NextEpoch();
   void Leave(uint64_t epoch);
   // Forgets the bans of keys that have ended. Operations that entered in epoch
   // `oldest` or later may still run.
@@ -265,8 +310,10 @@ class Bans {
   // Updates the scopes after a ban was added, and forgets bans that others
   // cover.
   void Spread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddKey(const key::Key& key, const KeyBan& ban);
-  StoredBans ToStore() const;
+  // Returns the bans that the key had before.
+  BanTimes AddKey(const key::Key& key, const KeyBan& ban);
+  // `now`: of a fleet's record, in nanoseconds since the Unix epoch.
+  StoredBans ToStore(int64_t now) const;
   void Saw(absl::Time time);
 
   mutable Mutex mutex_;
@@ -284,8 +331,12 @@ class Bans {
   // are written only at purges.
   alignas(64) std::array<std::atomic<int64_t>, kStripes> newest_key_;
   alignas(64) std::atomic<size_t> keys_{0};
-  // The latest time that a purge was made at.
+  // The latest time that a purge was made at, or a record was read.
   std::atomic<int64_t> seen_{kNeverBanned};
+  // In a fleet: how long the ban of a key lasts, in nanoseconds. Else 0.
+  std::atomic<int64_t> keys_last_{0};
+  // Bans of keys of earlier epochs than this have been looked through.
+  std::atomic<uint64_t> ended_{0};
 
   // The number of operations that have entered and not left, by epoch. Each ban
   // of a key begins a new epoch.

@@ -15,6 +15,8 @@
 #include "cache/store/disk_database.h"
 #include "cache/store/disk_directory.h"
 #include "cache/store/disk_tally.h"
+#include "cache/store/function_table.h"
+#include "cache/store/hidden_keys.h"
 #include "cache/store/stored_entry.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
@@ -30,9 +32,6 @@ constexpr absl::Duration kTimeTolerance = absl::Seconds(5);
 // polls every kDropStep and stops after kDropPatience, in case the disk hangs.
 constexpr absl::Duration kDropStep = absl::Milliseconds(100);
 constexpr absl::Duration kDropPatience = absl::Seconds(10);
-// Limit of keys that are hidden one by one. Beyond it, one time floor hides
-// every entry that is as old.
-constexpr size_t kMaxHidden = 65536;
 // The bytes that a probe writes: to check that writing is possible, and, added
 // to the unwritten memory and the log, that the database can be reopened.
 constexpr size_t kProbeBytes = 64 << 10;
@@ -49,60 +48,6 @@ uint64_t FingerprintOf(const key::Seed& seed) {
   return XXH3_64bits_withSeed(seed.data(), seed.size(),
                               /*seed=*/0x666e63616368);
 }
-
-// The present functions and their earlier generations. Immutable.
-class FunctionTable {
- public:
-  // Limit of earlier generations of a function. Beyond it the oldest is
-  // forgotten.
-  static constexpr size_t kMostEarlier = 16;
-
-  // `before` (may be null) is the table until now; its generations become
-  // earlier ones.
-  static std::shared_ptr<const FunctionTable> Make(
-      const std::vector<StoredFunction>& functions,
-      const FunctionTable* before) {
-    auto table = std::make_shared<FunctionTable>();
-    table->functions_ = functions;
-    table->earlier_.resize(functions.size());
-    for (size_t i = 0; i < functions.size(); ++i) {
-      std::vector<std::string>& earlier = table->earlier_[i];
-      if (before != nullptr) {
-        earlier = before->earlier_[i];
-        earlier.push_back(before->functions_[i].generation);
-      }
-      const std::string& now = functions[i].generation;
-      earlier.erase(std::remove(earlier.begin(), earlier.end(), now),
-                    earlier.end());
-      if (earlier.size() > kMostEarlier) earlier.erase(earlier.begin());
-      table->ids_.emplace(functions[i].name, static_cast<FunctionId>(i));
-    }
-    return table;
-  }
-
-  const StoredFunction* Find(FunctionId id) const {
-    return id < functions_.size() ? &functions_[id] : nullptr;
-  }
-  FunctionId IdOf(absl::string_view name) const {
-    const auto found = ids_.find(name);
-    return found == ids_.end() ? kNoFunction : found->second;
-  }
-  absl::optional<StoredScope> ScopeOf(absl::string_view name) const {
-    const FunctionId id = IdOf(name);
-    if (id == kNoFunction) return absl::nullopt;
-    return StoredScope{id, functions_[id].generation, earlier_[id]};
-  }
-  bool MayKeep(const Entry& entry) const {
-    if (!entry.secrets()) return true;
-    const StoredFunction* const function = Find(entry.function());
-    return function != nullptr && function->stores_secrets;
-  }
-
- private:
-  std::vector<StoredFunction> functions_;
-  std::vector<std::vector<std::string>> earlier_;
-  absl::flat_hash_map<std::string, FunctionId> ids_;
-};
 
 class RocksDiskStore final : public DiskStore {
  public:
@@ -145,14 +90,25 @@ class RocksDiskStore final : public DiskStore {
     return OpenDb();
   }
 
+  Tier tier() const override { return Tier::kDisk; }
+  bool is_shared() const override { return false; }
   const key::Seed& seed() const override { return directory_->seed(); }
+  void Attach(Bans* bans, absl::Time now) override {
+    bans->Attach(
+        directory_->ReadBans(),
+        [this](absl::string_view content) {
+          return directory_->WriteBans(content);
+        },
+        std::max(now, LatestTime()));
+  }
   const DiskDirectory& directory() const override { return *directory_; }
   absl::Time LatestTime() const override {
     return absl::FromUnixNanos(highest_.load(std::memory_order_relaxed));
   }
   uint64_t EntriesOf(FunctionId function) const override;
 
-  Found Find(const key::Key& key, FunctionId function, absl::Time now) override;
+  Found Find(const key::Key& key, FunctionId function, absl::Time now,
+             SteadyTime began) override;
   PutResult PutOrGet(const key::Key& key, EntryRef entry, absl::Time now,
                      EntryRef* later) override;
   bool Erase(const key::Key& key) override;
@@ -162,10 +118,14 @@ class RocksDiskStore final : public DiskStore {
   PutResult EraseUpTo(const key::Key& key, absl::Time started,
                       FunctionId function, absl::Time now,
                       EntryRef* later) override;
-  void Hide(const key::Key& key, absl::Time started) override;
+  void Hide(const key::Key& key, absl::Time started) override {
+    hidden_.Hide(key, started);
+  }
   void Tick(absl::Time now) override;
-  absl::Status Change(uint64_t capacity,
-                      const std::vector<StoredFunction>& functions) override;
+  absl::Status Change(const LowerChange& change) override;
+  void OnNotWritten(Dropped why, FunctionId function) override {
+    observer_->OnDropped(Tier::kDisk, why, function);
+  }
   bool MayKeep(const Entry& entry) const override {
     return entry.secrets() ? Functions()->MayKeep(entry) : true;
   }
@@ -226,8 +186,6 @@ class RocksDiskStore final : public DiskStore {
   void LogDamage(absl::string_view why);
   void EraseDamaged(const key::Key& key, FunctionId function, absl::Time now);
 
-  bool IsHidden(const key::Key& key, absl::Time started) const;
-  void Unhide(const key::Key& key);
   // The latest of all times given so far, so that a deadline that has passed
   // stays so.
   absl::Time Latest(absl::Time now);
@@ -281,13 +239,7 @@ class RocksDiskStore final : public DiskStore {
 
   LogLimiter damage_lines_{absl::Minutes(1)};
 
-  mutable Mutex hidden_mutex_;
-  absl::flat_hash_map<key::Key, absl::Time> hidden_
-      ABSL_GUARDED_BY(hidden_mutex_);
-  absl::Time hidden_floor_ ABSL_GUARDED_BY(hidden_mutex_) =
-      absl::InfinitePast();
-  // Whether there is anything hidden. It spares readers the lock.
-  std::atomic<bool> hiding_{false};
+  HiddenKeys hidden_;
 };
 
 // --------------------------------------------------------------- Opening
@@ -349,7 +301,7 @@ Stored RocksDiskStore::Decode(const key::Key& key,
 }
 
 Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
-                           absl::Time now) {
+                           absl::Time now, SteadyTime /*began*/) {
   const absl::Time latest = Latest(now);
   bool damaged = false;
   {
@@ -377,7 +329,8 @@ Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
       Stored stored = Decode(key, value);
       if (stored.entry) {
         const Entry& entry = *stored.entry;
-        if (IsHidden(key, entry.started()) || !MayKeep(entry)) return {};
+        if (hidden_.IsHidden(key, entry.started()) || !MayKeep(entry))
+          return {};
         if (IsFromTheFuture(entry, now) || latest >= entry.kept_until()) {
           return {nullptr, /*expired=*/true};
         }
@@ -451,7 +404,8 @@ EntryRef RocksDiskStore::Alive(const key::Key& key, const rocksdb::Slice& value,
                                absl::Time now) {
   Stored stored = Decode(key, value);
   if (!stored.entry || stored.entry->kept_until() <= Latest(now) ||
-      IsHidden(key, stored.entry->started()) || !MayKeep(*stored.entry)) {
+      hidden_.IsHidden(key, stored.entry->started()) ||
+      !MayKeep(*stored.entry)) {
     return nullptr;
   }
   return std::move(stored.entry);
@@ -497,7 +451,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   {
     ReaderMutexLock lock(&db_mutex_);
     // The hidden fill of a later start counts as well.
-    if (IsHidden(key, entry->started() + absl::Nanoseconds(1))) {
+    if (hidden_.IsHidden(key, entry->started() + absl::Nanoseconds(1))) {
       return PutResult::kOlder;
     }
     rocksdb::PinnableSlice value;
@@ -515,7 +469,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
       if (there.found) tally_->NotDied(there.function);
       return drop(Dropped::kError, PutResult::kFailed);
     }
-    Unhide(key);
+    hidden_.Unhide(key);
     if (there.found) {
       observer_->OnRemoved(Tier::kDisk,
                            there.future    ? Removal::kDropped
@@ -612,7 +566,8 @@ std::vector<Inspection> RocksDiskStore::Inspect(const key::Key& key) const {
       [&](absl::string_view function) -> absl::optional<StoredScope> {
         return StoredScope{IdOf(function), peek->generation};
       });
-  if (!stored.entry || IsHidden(key, stored.entry->started())) return {};
+  if (!stored.entry || hidden_.IsHidden(key, stored.entry->started()))
+    return {};
   Inspection there;
   there.tier = Tier::kDisk;
   there.entry = std::move(stored.entry);
@@ -639,7 +594,8 @@ PutResult RocksDiskStore::EraseUpTo(const key::Key& key, absl::Time started,
     return PutResult::kFailed;
   }
   ReaderMutexLock lock(&db_mutex_);
-  if (IsHidden(key, started + absl::Nanoseconds(1))) return PutResult::kOlder;
+  if (hidden_.IsHidden(key, started + absl::Nanoseconds(1)))
+    return PutResult::kOlder;
   rocksdb::PinnableSlice value;
   const There there = Look(key, now, &value);
   if (!there.found) return PutResult::kStored;
@@ -783,37 +739,6 @@ bool RocksDiskStore::Writable(absl::Time now) {
   return !degraded_;
 }
 
-// ---------------------------------------------------------------- Hiding
-
-void RocksDiskStore::Hide(const key::Key& key, absl::Time started) {
-  MutexLock lock(&hidden_mutex_);
-  hiding_ = true;
-  const auto [it, added] = hidden_.emplace(key, started);
-  if (!added) it->second = std::max(it->second, started);
-  if (hidden_.size() <= kMaxHidden) return;
-  for (const auto& [hidden, until] : hidden_) {
-    hidden_floor_ = std::max(hidden_floor_, until);
-  }
-  hidden_.clear();
-}
-
-bool RocksDiskStore::IsHidden(const key::Key& key, absl::Time started) const {
-  if (!hiding_) return false;
-  MutexLock lock(&hidden_mutex_);
-  if (started <= hidden_floor_) return true;
-  const auto it = hidden_.find(key);
-  return it != hidden_.end() && started <= it->second;
-}
-
-void RocksDiskStore::Unhide(const key::Key& key) {
-  if (!hiding_) return;
-  MutexLock lock(&hidden_mutex_);
-  hidden_.erase(key);
-  if (hidden_.empty() && hidden_floor_ == absl::InfinitePast()) {
-    hiding_ = false;
-  }
-}
-
 absl::Time RocksDiskStore::Latest(absl::Time now) {
   const int64_t given = absl::ToUnixNanos(now);
   int64_t seen = highest_.load(std::memory_order_relaxed);
@@ -825,15 +750,15 @@ absl::Time RocksDiskStore::Latest(absl::Time now) {
 
 // -------------------------------------------------------------- Changing
 
-absl::Status RocksDiskStore::Change(
-    uint64_t capacity, const std::vector<StoredFunction>& functions) {
+absl::Status RocksDiskStore::Change(const LowerChange& change) {
   MutexLock write(&write_mutex_);
-  absl::Status noted = directory_->NoteSecrets(functions);
+  absl::Status noted = directory_->NoteSecrets(change.functions);
   if (!noted.ok()) return noted;
   {
     MutexLock lock(&functions_mutex_);
-    functions_ = FunctionTable::Make(functions, functions_.get());
+    functions_ = FunctionTable::Make(change.functions, functions_.get());
   }
+  const uint64_t capacity = change.disk_bytes;
   if (capacity_.exchange(capacity) == capacity) return absl::OkStatus();
   held_bytes_ = 0;
   ReaderMutexLock lock(&db_mutex_);

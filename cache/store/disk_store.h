@@ -21,6 +21,8 @@
 // It is one thing: reads, writes and repairs share one database, which a repair
 // replaces under them, and one order of locks.
 //
+// Tick also saves the time on disk.
+//
 // Thread-safe; blocks on I/O. Put and Erase run one at a time.
 #ifndef FNCACHE_CACHE_STORE_DISK_STORE_H_
 #define FNCACHE_CACHE_STORE_DISK_STORE_H_
@@ -37,7 +39,7 @@
 #include "cache/observer.h"
 #include "cache/store/bans.h"
 #include "cache/store/disk_directory.h"
-#include "cache/store/store.h"
+#include "cache/store/lower_store.h"
 #include "cache/store/stored_entry.h"
 #include "common/clock.h"
 
@@ -67,7 +69,7 @@ struct DiskStoreOptions {
   const Bans* bans = nullptr;
 };
 
-class DiskStore : public Store {
+class DiskStore : public LowerStore {
  public:
   // Fails with DeadlineExceeded where the directory stays locked, Cancelled
   // where `cancelled` returned true, Unavailable for lack of space or on a
@@ -78,59 +80,7 @@ class DiskStore : public Store {
   static absl::StatusOr<std::unique_ptr<DiskStore>> Open(
       DiskStoreOptions options, Clock* clock, Observer* observer);
 
-  virtual const key::Seed& seed() const = 0;
   virtual const DiskDirectory& directory() const = 0;
-
-  // No entry here started later; not before what any call gave as its time.
-  virtual absl::Time LatestTime() const = 0;
-  // How many entries of a function there are, of all its generations.
-  virtual uint64_t EntriesOf(FunctionId function) const = 0;
-
-  // Looks up like Get, on behalf of `function`: failures are reported as its
-  // own.
-  virtual Found Find(const key::Key& key, FunctionId function,
-                     absl::Time now) = 0;
-  Found Get(const key::Key& key, absl::Time now) override {
-    return Find(key, kNoFunction, now);
-  }
-
-  // Stores like Put. Where it answers kOlder, it sets `*later` (unless `later`
-  // is null) to the entry that stays, if its time has not passed.
-  virtual PutResult PutOrGet(const key::Key& key, EntryRef entry,
-                             absl::Time now, EntryRef* later) = 0;
-  PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
-    return PutOrGet(key, std::move(entry), now, nullptr);
-  }
-
-  // Removes the key's entry unless its call started after `started`. Returns
-  // kOlder, and `*later` as above, if one of a later start stays; kStored
-  // otherwise, whether or not there was one.
-  virtual PutResult EraseUpTo(const key::Key& key, absl::Time started,
-                              FunctionId function, absl::Time now,
-                              EntryRef* later) = 0;
-
-  // From now on, in this process, look-ups do not find the key's entry unless
-  // its call started after `started`. This is for fills that could not be
-  // written, so that an older entry does not come back. No I/O.
-  virtual void Hide(const key::Key& key, absl::Time started) = 0;
-
-  // Takes another bound, and other generations and rules for connection details
-  // of the same functions. Entries of a function's earlier generations in this
-  // process stay readable under their keys. A function whose connection details
-  // may come to the disk is noted there first; where that fails, nothing
-  // changes, and the error says why. From now on, connection details that are
-  // no longer allowed are not found. The note stays, so that the next start
-  // drops them.
-  virtual absl::Status Change(uint64_t capacity,
-                              const std::vector<StoredFunction>& functions) = 0;
-  // Whether the entry may be here, as far as connection details go.
-  virtual bool MayKeep(const Entry& entry) const = 0;
-  // Whether a ban covers an entry of this process that waits to be written.
-  virtual bool IsPurged(const key::Key& key, const Entry& entry) const = 0;
-
-  // Saves the time on disk, and tries to recover if that is due. The owner
-  // calls it every few seconds.
-  virtual void Tick(absl::Time now) = 0;
 };
 
 }  // namespace fncache::cache::store

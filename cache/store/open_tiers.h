@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// OpenTiers: makes the store that the settings ask for. It is memory, and the
-// disk tier below if there is a directory. A disk tier that has no space opens
-// later, inside the same store.
-//
-// Disk lookups run on a few threads, and writes to disk on another one, after
-// the answer. tiered_store.h has the contract.
+// OpenTiers: makes the store that the settings ask for. It is memory, and below
+// it the disk tier, the shared tier, or none.
 //
 // Thread-safe.
 #ifndef FNCACHE_CACHE_STORE_OPEN_TIERS_H_
 #define FNCACHE_CACHE_STORE_OPEN_TIERS_H_
 
-#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
 #include "cache/observer.h"
 #include "cache/store/disk_store.h"
+#include "cache/store/memory_and_lower.h"
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 
 namespace fncache::cache::store {
 
-// Opens the disk tier of these options.
-using DiskOpener = std::function<absl::StatusOr<std::unique_ptr<DiskStore>>(
-    const TieredOptions& options, Clock* clock, Observer* observer)>;
-absl::StatusOr<std::unique_ptr<DiskStore>> OpenDisk(
+absl::StatusOr<std::unique_ptr<LowerStore>> OpenLower(
     const TieredOptions& options, Clock* clock, Observer* observer);
 
 // Opens the tiers. `clock` and `observer` (null = none) outlive the store.
@@ -37,7 +30,7 @@ absl::StatusOr<std::unique_ptr<DiskStore>> OpenDisk(
 // tier is open. Tests pass another `open`.
 absl::StatusOr<std::unique_ptr<TieredStore>> OpenTiers(
     TieredOptions options, Clock* clock, Observer* observer,
-    DiskOpener open = OpenDisk);
+    LowerOpener open = OpenLower);
 
 }  // namespace fncache::cache::store
 

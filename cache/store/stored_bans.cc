@@ -59,6 +59,19 @@ bool BanTimes::Add(const BanTimes& other) {
   return !(before == *this);
 }
 
+bool Clamp(int64_t latest, StoredBans* bans) {
+  bool clamped = false;
+  const auto clamp = [&](BanTimes* times) {
+    clamped |= times->purged > latest || times->stale > latest;
+    *times = {std::min(times->purged, latest), std::min(times->stale, latest)};
+  };
+  clamp(&bans->all);
+  for (auto& [name, times] : bans->functions) clamp(&times);
+  for (auto& [name, times] : bans->generations) clamp(&times);
+  for (auto& [key, of_key] : bans->keys) clamp(&of_key.times);
+  return clamped;
+}
+
 std::string EncodeBans(const StoredBans& bans) {
   storage::StoredBans message;
   const auto add = [&message](storage::StoredBans::Of of,

@@ -36,6 +36,15 @@ struct BanTimes {
   bool empty() const { return purged == kNeverBanned && stale == kNeverBanned; }
   // Adds the bans of `other`. Returns whether more is banned than before.
   bool Add(const BanTimes& other);
+  // Whether `outer` bans as much.
+  bool IsWithin(const BanTimes& outer) const {
+    return purged <= outer.purged && stale <= outer.stale;
+  }
+  // Forgets what `wider` bans, too. So equal bans have one form.
+  void Reduce(const BanTimes& wider) {
+    if (purged <= wider.purged) purged = kNeverBanned;
+    if (stale <= wider.stale) stale = kNeverBanned;
+  }
   friend bool operator==(const BanTimes& a, const BanTimes& b) {
     return a.purged == b.purged && a.stale == b.stale;
   }
@@ -43,8 +52,13 @@ struct BanTimes {
 
 struct StoredKeyBan {
   BanTimes times;
-  // From this time on, no entry that `stale` covers can exist.
+  // From this time on, no entry that `stale` covers can exist. In the record of
+  // a fleet, both bans end then.
   int64_t until = 0;
+
+  friend bool operator==(const StoredKeyBan& a, const StoredKeyBan& b) {
+    return a.times == b.times && a.until == b.until;
+  }
 };
 
 struct StoredBans {
@@ -53,7 +67,16 @@ struct StoredBans {
   // The bans of generations, by function and generation.
   std::map<std::pair<std::string, std::string>, BanTimes> generations;
   absl::flat_hash_map<key::Key, StoredKeyBan> keys;
+
+  friend bool operator==(const StoredBans& a, const StoredBans& b) {
+    return a.all == b.all && a.functions == b.functions &&
+           a.generations == b.generations && a.keys == b.keys;
+  }
 };
+
+// Limits all times to `latest`: a ban of a later time would only keep new
+// answers out. Returns whether there was one.
+bool Clamp(int64_t latest, StoredBans* bans);
 
 // Times are positive, or kNeverBanned; bans without any are left out.
 std::string EncodeBans(const StoredBans& bans);

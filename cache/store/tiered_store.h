@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// TieredStore: memory before disk. The proxy's hit path calls it.
+// TieredStore: memory before the disk or the shared tier. The proxy's hit path
+// calls it.
 //
 // A look-up calls GetMemory on the serving thread and, after a miss there,
 // GetLower, whose answer comes on another thread and whose entry is promoted to
-// memory. A fill reaches memory at once, and the disk after the response
+// memory. A fill reaches memory at once, and the tier below after the response
 // through a bounded queue.
 //
 // An older entry never comes back: look-ups below see the fills that still wait
 // to be written, promotion never replaces a later start, and a fill that does
-// not reach the disk hides what the disk has under its key. There is one
+// not reach the tier below hides what is there under its key. There is one
 // exception: when a disk that could not be opened at first can be, memory is
 // emptied, and entries of before that start are served again while their time
 // lasts.
@@ -37,8 +38,9 @@
 #include "cache/key/key.h"
 #include "cache/observer.h"
 #include "cache/store/bans.h"
+#include "cache/store/lower_store.h"
 #include "cache/store/store.h"
-#include "cache/store/stored_entry.h"
+#include "common/clock.h"
 
 namespace rocksdb {
 class Env;
@@ -46,17 +48,17 @@ class Env;
 
 namespace fncache::cache::store {
 
-struct TieredOptions {
+struct TieredOptions : LowerChange {
   // The bound of the memory tier in bytes, every overhead counted.
   uint64_t memory_bytes = 256ull << 20;
   // The largest `max_entry_bytes` of all functions.
   uint64_t max_entry_bytes = 16ull << 20;
   // The disk tier's directory; absent = memory only.
   absl::optional<std::string> disk_dir;
-  // The bound of the disk tier's files in bytes.
-  uint64_t disk_bytes = 4ull << 30;
-  // The functions in the order of FunctionId.
-  std::vector<StoredFunction> functions;
+  // Opens the shared tier; null = none. Not with disk_dir.
+  std::function<std::unique_ptr<LowerStore>(Bans* bans, Clock* clock,
+                                            Observer* observer)>
+      open_shared;
   // How long OpenTiers waits for another process to release `disk_dir`.
   absl::Duration lock_wait = absl::ZeroDuration();
   // OpenTiers polls it during that wait; true ends it (it returns Cancelled).
@@ -65,7 +67,7 @@ struct TieredOptions {
   // reached is dropped.
   size_t write_queue_entries = 8192;
   uint64_t write_queue_bytes = 32ull << 20;
-  // How many threads look up on disk, and how many look-ups may wait for them.
+  // How many threads look up below, and how many look-ups may wait for them.
   int read_threads = 2;
   size_t read_queue_entries = 4096;
   // Limits how long the destructor writes queued fills. Those that remain are
@@ -80,11 +82,8 @@ struct TieredOptions {
 };
 
 // The options that may change while a store is open; see TieredOptions.
-struct TieredChange {
+struct TieredChange : LowerChange {
   uint64_t memory_bytes = 0;
-  uint64_t disk_bytes = 0;
-  // The same functions in the same order.
-  std::vector<StoredFunction> functions;
 };
 
 class TieredStore : public Store {
@@ -110,12 +109,19 @@ class TieredStore : public Store {
 
   // Once true, it stays true.
   virtual bool has_lower() const = 0;
+  // Other processes fill the lower tier, too: it may have a younger entry than
+  // memory.
+  virtual bool MayBeYoungerBelow() const { return false; }
+  // False: a look-up in the lower tiers would miss at once, and counts as one
+  // that did. Precondition: has_lower().
+  virtual bool MayFindBelow() { return true; }
   // Looks in the lower tiers on an I/O thread and calls `done` there, exactly
-  // once; at once, with a miss, where the queue of look-ups is full. Failures
-  // are reported as those of `function`, whose look-up it is.
-  // Precondition: has_lower().
+  // once; at once, with a miss, where the queue of look-ups is full. Only an
+  // entry that started later than `than` counts: the start of the entry that
+  // memory has, or InfinitePast. Failures are reported as those of `function`,
+  // whose look-up it is. Precondition: has_lower().
   virtual void GetLower(const key::Key& key, FunctionId function,
-                        absl::Time now,
+                        absl::Time than, absl::Time now,
                         absl::AnyInvocable<void(Found)> done) = 0;
 
   // Fills memory now, and with `lower` the lower tiers behind. The result is
@@ -142,16 +148,19 @@ class TieredStore : public Store {
   // from memory and from the queue. Returns how many it removed. Entries in
   // lower tiers stay, and the ban covers them.
   virtual uint64_t Sweep(FunctionId function, absl::Time until) { return 0; }
+  // Removes the key's entry from memory and from the queue if its call started
+  // at or before `until`. Another process has removed it below.
+  virtual void Forget(const key::Key& key, absl::Time until, absl::Time now) {}
   // How many entries of a function lower tiers have, of all its generations.
   virtual uint64_t LowerEntriesOf(FunctionId function) const { return 0; }
   // No entry here started later than this, or than now.
   virtual absl::Time LatestTime() const { return absl::InfinitePast(); }
 
-  // Stats are the memory tier's, LowerStats the disk tier's: its `up` says
-  // whether there is one.
+  // Stats are the memory tier's, LowerStats those of the tier below: its `up`
+  // says whether there is one.
   StoreStats Stats() const override = 0;
   virtual StoreStats LowerStats() const = 0;
-  // How many fills wait for the disk.
+  // How many fills wait for the tier below.
   virtual size_t QueueDepth() const = 0;
   // How many look-ups wait for a thread.
   virtual size_t LookupQueueDepth() const = 0;
@@ -164,7 +173,7 @@ class TieredStore : public Store {
   // Removes the function's entries with connection details from memory.
   virtual void EraseSecrets(FunctionId function) = 0;
 
-  // Returns once everything filled before the call is on disk or dropped.
+  // Returns once everything filled before the call is below or dropped.
   virtual void Flush() = 0;
 
  private:

@@ -27,6 +27,8 @@ constexpr size_t kNameColumns = 20;
 // The columns of most numbers.
 constexpr size_t kNumberColumns = 6;
 constexpr absl::Duration kExpirySoon = absl::Hours(7 * 24);
+// The nodes of the shared tier's server that are named. --json has all.
+constexpr size_t kMostNodes = 3;
 
 std::string Percent(double share) {
   return absl::StrFormat("%.1f%%", 100 * share);
@@ -87,8 +89,8 @@ class Table {
         "\n",
         Kinds("misses", now_.functions(), change_.counted.functions(),
               &v1::FunctionStats::misses_by_reason),
-        "\n", Tiers(), "\n", Fills(), Bypasses(), Stale(), Abandoned(),
-        BackingOff(), AccessLog());
+        "\n", Tiers(), Shared(), "\n", Fills(), Bypasses(), Stale(),
+        Abandoned(), BackingOff(), AccessLog());
     return absl::StrCat(head, "\n", Functions(Lines(head) + Lines(rest) + 1),
                         rest);
   }
@@ -124,16 +126,28 @@ class Table {
       if (function.reachable()) continue;
       absl::StrAppend(&text, "! ", Printable(function.name()),
                       " cannot be reached at ", Printable(function.upstream()),
-                      " for ",
-                      ShortDuration(FromProto(now_.now()) -
-                                    FromProto(function.unreachable_since())),
-                      ": ", Printable(function.unreachable_why()), "\n");
+                      " for ", Lasted(function.unreachable_since()), ": ",
+                      Printable(function.unreachable_why()), "\n");
     }
     for (const v1::TierStats& tier : now_.tiers()) {
       if (!tier.up()) {
         absl::StrAppend(&text, "! the ", tier.tier(),
                         " tier is down; the daemon's log says why\n");
       }
+    }
+    const v1::SharedStats& shared = now_.shared();
+    if (now_.has_shared() && !shared.up()) {
+      absl::StrAppend(&text, "! the shared tier is down for ",
+                      Lasted(shared.since()), ": ", Printable(shared.why()),
+                      "\n");
+    }
+    size_t down = 0;
+    for (const v1::SharedStats::Node& node : shared.nodes()) {
+      if (node.state() == "up" || ++down > kMostNodes) continue;
+      absl::StrAppend(&text, "! its node ", Printable(node.address()), " is ",
+                      node.state(), " for ", Lasted(node.since()),
+                      node.why().empty() ? "" : ": ", Printable(node.why()),
+                      "\n");
     }
     for (const auto& certificate : now_.certificates()) {
       const absl::Duration left =
@@ -240,6 +254,34 @@ class Table {
            Grouped(Sum(tier.errors()))});
     }
     return Columns(rows, extent_.columns);
+  }
+
+  std::string Lasted(const google::protobuf::Timestamp& since) const {
+    return ShortDuration(FromProto(now_.now()) - FromProto(since));
+  }
+
+  std::string Shared() const {
+    if (!now_.has_shared()) return "";
+    const v1::SharedStats& shared = now_.shared();
+    const absl::Duration clock = FromProto(shared.clock_difference());
+    const auto up = std::count_if(
+        shared.nodes().begin(), shared.nodes().end(),
+        [](const v1::SharedStats::Node& node) { return node.state() == "up"; });
+    return absl::StrCat(
+        "shared  ", shared.up() ? "up" : "down", " for ",
+        Lasted(shared.since()),
+        shared.cluster() ? "  Cluster, nodes " : "  nodes ", up, "/",
+        shared.nodes_size(), "  version ",
+        shared.version().empty() ? "-" : Printable(shared.version()),
+        "  round trip ", ShortDuration(FromProto(shared.round_trip())),
+        "\n  clock ", clock < absl::ZeroDuration() ? "" : "+",
+        ShortDuration(clock), "  bans ",
+        !shared.has_bans_age()
+            ? "never read"
+            : absl::StrCat("read ", ShortDuration(FromProto(shared.bans_age())),
+                           " ago, ",
+                           shared.bans_written() ? "all there" : "some lack"),
+        "\n");
   }
 
   std::string Fills() const {
@@ -438,6 +480,34 @@ Json FunctionJson(const v1::FunctionStats& now, absl::Duration uptime,
   };
 }
 
+Json SharedJson(const v1::SharedStats& now) {
+  Json nodes = Json::Array();
+  for (const auto& node : now.nodes()) {
+    nodes.Append({{"address", node.address()},
+                  {"state", node.state()},
+                  {"since_unix_seconds", UnixSeconds(FromProto(node.since()))},
+                  {"why", node.why()}});
+  }
+  const auto seconds = [](const google::protobuf::Duration& duration) {
+    return absl::ToDoubleSeconds(FromProto(duration));
+  };
+  return {
+      {"up", now.up()},
+      {"since_unix_seconds", UnixSeconds(FromProto(now.since()))},
+      {"why", now.why()},
+      {"cluster", now.cluster()},
+      {"nodes", nodes},
+      {"version", now.version()},
+      {"round_trip_seconds", seconds(now.round_trip())},
+      {"clock_difference_seconds", seconds(now.clock_difference())},
+      {"bans_age_seconds",
+       now.has_bans_age() ? Json(seconds(now.bans_age())) : Json()},
+      {"bans_written", now.bans_written()},
+      {"lookups", CountsJson(now.lookups())},
+      {"writes", CountsJson(now.writes())},
+  };
+}
+
 }  // namespace
 
 std::string StatsTable(const v1::StatsResponse& now, const Change& change,
@@ -505,6 +575,7 @@ std::string StatsJson(const v1::StatsResponse& now, const Change& change) {
         {"since_start", inflight.refused()}}},
       {"functions", functions},
       {"tiers", tiers},
+      {"shared", now.has_shared() ? SharedJson(now.shared()) : Json()},
       {"fills_dropped",
        {{"interval", CountsJson(change.counted.fills_dropped())},
         {"since_start", CountsJson(now.fills_dropped())}}},

@@ -136,8 +136,14 @@ std::string RecentHits(const v1::EntryReport& entry) {
 
 std::string LookUpText(const v1::LookUpResponse& response) {
   std::string text = absl::StrCat("key ", Hex(response.key()), "\n");
+  if (response.has_shared_down()) {
+    absl::StrAppend(&text, "not looked up in the shared tier, which is down: ",
+                    Printable(response.shared_down()), "\n");
+  }
   if (response.entries().empty()) {
-    return absl::StrCat(text, "no tier has an entry\n");
+    return absl::StrCat(text, response.has_shared_down()
+                                  ? "no other tier has an entry\n"
+                                  : "no tier has an entry\n");
   }
   for (const v1::EntryReport& entry : response.entries()) {
     const absl::Duration remaining = FromProto(entry.remaining());
@@ -184,7 +190,9 @@ std::string PurgeText(const std::string& what, bool soft,
       soft ? "all in memory and "
            : absl::StrCat(Number(response.removed(), "entry", "entries"),
                           " gone, "),
-      !soft && response.covered() == 0
+      // How many a server has is not known here.
+      response.shared() ? "those in the shared tier under a ban, "
+      : !soft && response.covered() == 0
           ? ""
           : absl::StrCat("up to ", Grouped(response.covered()),
                          " on disk under a ban, "),
@@ -204,12 +212,18 @@ std::string PurgeText(const std::string& what, bool soft,
         &text,
         "Not in use since the daemon's start: no entry in memory was of this "
         "generation",
-        response.covered() == 0
+        response.shared()
+            ? ", and those in the shared tier are of it only if another "
+              "replica had it"
+        : response.covered() == 0
             ? ", and there is none of the function on disk"
             : ", and those on disk are of it only if an earlier daemon had it",
         ". (fncache admin config tells which one is in use.)\n");
   }
-  absl::StrAppend(&text, response.durable()
+  absl::StrAppend(&text, response.shared()
+                             ? "The record of bans has it: other replicas have "
+                               "it within 2 s, and it holds after a restart.\n"
+                         : response.durable()
                              ? "It holds after a restart, too.\n"
                              : "There is no tier that outlives the process: "
                                "nothing had to be written down.\n");

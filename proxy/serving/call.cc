@@ -11,29 +11,11 @@
 #include "cache/key/drift_kinds.h"
 #include "cache/wire/origin.h"
 #include "http2/recycler.h"
+#include "proxy/serving/pending_lookup.h"
 #include "proxy/serving/question.h"
 
 namespace fncache::proxy::serving {
 namespace {
-
-// Keeps a worker open while a look-up in the lower tiers will be posted to it.
-class PendingLookup final : public transport::Activity {
- public:
-  PendingLookup(transport::Worker* worker, cache::store::Bans* bans)
-      : transport::Activity(Kind::kInner),
-        worker_(worker),
-        entered_(bans->Enter()) {
-    worker_->Enter(this);
-  }
-  ~PendingLookup() { worker_->Leave(this); }
-  // Nothing is cancelled, because a look-up ends soon anyway.
-  void CancelActivity() override {}
-
- private:
-  transport::Worker* const worker_;
-  // A purge that comes meanwhile waits for it.
-  const cache::store::Bans::Entered entered_;
-};
 
 // The memory in which a thread computes keys.
 struct Keying {
@@ -288,21 +270,29 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   }
   if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
-  // An entry that has expired in memory is not looked up below, where it is no
-  // younger.
-  if (!found.entry && !found.expired && state_->store.has_lower()) {
-    return LookBelow();
+  if (MayFindBelow(found)) {
+    return LookBelow(found.entry ? found.entry->started()
+                                 : absl::InfinitePast());
   }
   Miss();
 }
 
-void RunFunctionCall::LookBelow() {
+bool RunFunctionCall::MayFindBelow(const cache::store::Found& found) const {
+  cache::store::TieredStore& store = state_->store;
+  if (!store.has_lower()) return false;
+  // Below it is no younger than an entry that is past its time in memory,
+  // unless other replicas fill it, too.
+  const bool known = found.entry || found.expired;
+  return (!known || store.MayBeYoungerBelow()) && store.MayFindBelow();
+}
+
+void RunFunctionCall::LookBelow(absl::Time than) {
   stage_ = Stage::kLookingBelow;
   auto pending =
       std::make_unique<PendingLookup>(worker(), &state_->store.bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
   state_->store.GetLower(
-      key_, context_.id, context_.clock.Now(),
+      key_, context_.id, than, context_.clock.Now(),
       [call = shared_from_this(), worker = worker(),
        pending = std::move(pending)](cache::store::Found found) mutable {
         worker->Post([call = std::move(call), pending = std::move(pending),

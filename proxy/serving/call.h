@@ -113,7 +113,10 @@ class RunFunctionCall final
   cache::key::Digest ComputeDigest();
   void OnKeyed(const cache::key::Digest& digest);
   void LookUp(const cache::key::Digest& digest);
-  void LookBelow();
+  // Whether a look-up in the lower tiers may find what memory has not.
+  bool MayFindBelow(const cache::store::Found& found) const;
+  // Only an entry that started later than `than` counts.
+  void LookBelow(absl::Time than);
   void OnLower(const cache::store::Found& found);
   void Miss();
   // Follows the verdict of the flights: kLead or kRun. `look_again`: looks in

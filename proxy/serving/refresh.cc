@@ -6,6 +6,7 @@
 #include "absl/time/time.h"
 #include "http2/recycler.h"
 #include "proxy/limits/budget.h"
+#include "proxy/serving/pending_lookup.h"
 #include "proxy/serving/question.h"
 #include "proxy/transport/deadline.h"
 
@@ -26,7 +27,7 @@ class RefreshSeat final : public FlightCaller {
 
 absl::optional<Refresh> Refresh::Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      const FlightKey& key,
+                                      const FlightKey& key, absl::Time than,
                                       std::shared_ptr<TunedCall> tuned,
                                       const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
@@ -57,23 +58,49 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
     context->flights.FinishFound(seat.get(), found.entry, now);
     return absl::nullopt;
   }
-  context->instruments.RefreshBegun();
   if (tuned != nullptr) {
     PrepareToLearn(context, state, key.key, call, /*found=*/true, tuned.get());
   }
-  auto run = http2::MakeRecycled<UpstreamRun>(context, std::move(state),
-                                              Use::kReplace, key.key);
+  auto run =
+      http2::MakeRecycled<UpstreamRun>(context, state, Use::kReplace, key.key);
   run->SetTuned(std::move(tuned));
   run->SetRefresh(std::move(memory));
-  return Refresh(std::move(run), &context->flights, seat, call);
+  return Refresh(context, std::move(state), std::move(run), seat, than, call);
 }
 
 void Refresh::Launch() {
+  cache::store::TieredStore& store = state_->store;
+  if (!store.MayBeYoungerBelow() || !store.MayFindBelow()) return Run();
+  auto pending = std::make_unique<PendingLookup>(worker_, &store.bans());
+  transport::Worker* const worker = worker_;
+  const auto self = std::make_shared<Refresh>(std::move(*this));
+  store.GetLower(self->seat_->key().key, self->context_->id, self->than_,
+                 self->context_->clock.Now(),
+                 [self, worker, pending = std::move(pending)](
+                     cache::store::Found found) mutable {
+                   worker->Post([self, pending = std::move(pending),
+                                 found = std::move(found)] {
+                     self->OnLower(found.entry);
+                   });
+                 });
+}
+
+void Refresh::OnLower(const cache::store::EntryRef& entry) {
+  const absl::Time now = context_->clock.Now();
+  if (state_->IsFreshForItself(seat_->key().key, entry, now)) {
+    context_->flights.FinishFound(seat_.get(), entry, now);
+    return;
+  }
+  Run();
+}
+
+void Refresh::Run() {
+  context_->instruments.RefreshBegun();
   using transport::Deadline;
   run_->Start(
       {worker_, fields_, request_, Deadline::Own(kPatience, Deadline::Now())},
       /*owner=*/nullptr);
-  run_->SetFlight(flights_->Launched(seat_.get(), run_));
+  run_->SetFlight(context_->flights.Launched(seat_.get(), run_));
 }
 
 }  // namespace fncache::proxy::serving

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refresh: calls the function after an answer past its time
 // (stale_while_revalidate), with the same request. It opens a flight without a
-// caller, one for each key; misses of the key join it. Its run is unattended
+// caller, one for each key; misses of the key join it. Where other replicas
+// fill the lower tier, too, it looks there first. Its run is unattended
 // (upstream_run.h): it has 2 minutes, and a graceful stop does not wait for it.
 // A key whose refresh failed is not refreshed for 1 to 30 s.
 //
@@ -27,33 +28,41 @@ namespace fncache::proxy::serving {
 
 class Refresh final {
  public:
-  // Opens a refresh with the request of `call`, whose entry is past its time.
+  // Opens a refresh with the request of `call`, whose entry started at `than`
+  // and is past its time.
   // `tuned` is null without tuning. Absent: the refresh is not needed or not
   // possible. From now on misses of the key and drift wait for it, so Launch
   // must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
-                                      const FlightKey& key,
+                                      const FlightKey& key, absl::Time than,
                                       std::shared_ptr<TunedCall> tuned,
                                       const transport::IncomingCall& call);
 
-  // Calls the function. Call it once.
+  // Calls the function, unless a younger entry is below. Call it once.
   void Launch();
 
  private:
-  Refresh(std::shared_ptr<UpstreamRun> run, FlightTable* flights,
-          std::shared_ptr<FlightCaller> seat,
-          const transport::IncomingCall& call)
-      : run_(std::move(run)),
-        flights_(flights),
+  Refresh(ServingContext* context, FunctionStatePtr state,
+          std::shared_ptr<UpstreamRun> run, std::shared_ptr<FlightCaller> seat,
+          absl::Time than, const transport::IncomingCall& call)
+      : context_(context),
+        state_(std::move(state)),
+        run_(std::move(run)),
         seat_(std::move(seat)),
+        than_(than),
         worker_(call.worker()),
         fields_(call.fields()),
         request_(call.request()) {}
 
+  void OnLower(const cache::store::EntryRef& entry);
+  void Run();
+
+  ServingContext* context_;
+  FunctionStatePtr state_;
   std::shared_ptr<UpstreamRun> run_;
-  FlightTable* flights_;
   std::shared_ptr<FlightCaller> seat_;
+  absl::Time than_;
   transport::Worker* worker_;
   http2::Fields fields_;
   transport::Message request_;

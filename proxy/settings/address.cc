@@ -243,6 +243,12 @@ std::string HostOf(const Address& address) {
   return IsIpv4(host) ? host : address.host;
 }
 
+bool IsLoopback(absl::string_view text) {
+  const std::string host = HostOf(Split(text));
+  return host == "localhost" || host == "::1" ||
+         (IsIpv4(host) && absl::StartsWith(host, "127."));
+}
+
 bool LeadsTo(absl::string_view target, absl::string_view listen) {
   if (IsUnix(target) || IsUnix(listen)) return SameSocket(target, listen);
   if (!absl::ConsumePrefix(&target, "ipv4:") &&
@@ -258,10 +264,9 @@ bool LeadsTo(absl::string_view target, absl::string_view listen) {
     const std::string own = HostOf(at);
     // A connection to 0.0.0.0 or [::] reaches this machine.
     const bool here = host == "localhost" || TakesEveryHost(to);
-    const bool local = here || host == "::1" ||
-                       (IsIpv4(host) && absl::StartsWith(host, "127."));
     if (host == own || (here && (own == "127.0.0.1" || own == "::1")) ||
-        (local && (TakesEveryHost(at) || own == "localhost"))) {
+        ((here || IsLoopback(one)) &&
+         (TakesEveryHost(at) || own == "localhost"))) {
       return true;
     }
   }

@@ -44,6 +44,10 @@ bool AddressesCollide(absl::string_view a, absl::string_view b);
 // than localhost are not resolved.
 bool LeadsTo(absl::string_view target, absl::string_view listen);
 
+// Whether HOST:PORT is on this machine for certain: localhost, 127.0.0.0/8 or
+// [::1].
+bool IsLoopback(absl::string_view text);
+
 }  // namespace fncache::proxy::settings
 
 #endif  // FNCACHE_PROXY_SETTINGS_ADDRESS_H_

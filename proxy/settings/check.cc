@@ -133,8 +133,67 @@ absl::Status CheckDistinct(const ResolvedSettings& resolved,
   return absl::OkStatus();
 }
 
+bool IsGiven(const SettingValue& value) {
+  return value.set && !value.text().empty();
+}
+
+// Checks the settings of the shared tier against each other and cache.dir.
+absl::Status CheckShared(const SettingValues& top) {
+  const auto given = [&top](const char* key) { return IsGiven(top.at(key)); };
+  const SettingValue& url = top.at("shared.url");
+  const auto needs = [&top](const char* key, absl::string_view needed) {
+    return SettingError(top.at(key),
+                        absl::StrCat("has no effect without ", needed,
+                                     "; accepted: both, or none"));
+  };
+  if (!given("shared.url")) {
+    for (const char* const key :
+         {"shared.secret_file", "shared.username", "shared.password_file",
+          "shared.tls_dir", "shared.server_name"}) {
+      if (given(key)) return needs(key, "shared.url");
+    }
+    return absl::OkStatus();
+  }
+  if (given("cache.dir")) {
+    return SettingError(
+        url, absl::StrCat("contradicts cache.dir (", top.at("cache.dir").where,
+                          "); accepted: one of the two"));
+  }
+  if (!given("shared.secret_file")) {
+    return SettingError(url,
+                        "needs shared.secret_file; accepted: both, or none");
+  }
+  if (given("shared.username") && !given("shared.password_file")) {
+    return needs("shared.username", "shared.password_file");
+  }
+  for (const char* const key : {"shared.tls_dir", "shared.server_name"}) {
+    if (given(key) && !absl::StartsWith(url.text(), "rediss:")) {
+      return needs(key, "rediss:// in shared.url");
+    }
+  }
+  return absl::OkStatus();
+}
+
+void WarnOfShared(ServeOptions* options) {
+  absl::string_view url = options->daemon.shared.url;
+  if (url.empty()) return;
+  if (absl::ConsumePrefix(&url, "redis://") && !IsLoopback(url)) {
+    options->warnings.push_back(
+        "shared.url: redis:// to another host sends the password in clear; "
+        "better use rediss://");
+  }
+  for (const FunctionOptions& function : options->daemon.functions) {
+    if (function.policy.store_secrets != cache::StoreSecrets::kAll) continue;
+    options->warnings.push_back(absl::StrCat(
+        "store_secrets: all is memory beside shared.url: responses with "
+        "connection details never go to the shared tier, for function \"",
+        function.name, "\""));
+  }
+}
+
+// `outlives`: the setting of the tier that outlives the process; null = none.
 absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
-                                             bool outlives) {
+                                             const char* outlives) {
   FunctionOptions options;
   absl::Status status = ApplyToFunction(values, &options);
   if (!status.ok()) return status;
@@ -171,9 +230,10 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
                      "two, for function \"",
                      options.name, "\""));
   }
-  if (outlives && options.generation.empty()) {
+  if (outlives != nullptr && options.generation.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "generation: is needed with cache.dir, for function \"", options.name,
+        "generation: is needed with ", outlives, ", for function \"",
+        options.name,
         "\": which build of it answers (--generation TEXT, or $REVISION_NAME); "
         "`none` accepts answers of older builds"));
   }
@@ -247,6 +307,7 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   absl::Status status = CheckNeeded(*resolved);
   if (status.ok()) status = SettleTls(&resolved->top);
   if (status.ok()) status = CheckTraceDirectory(resolved->top);
+  if (status.ok()) status = CheckShared(resolved->top);
   if (!status.ok()) return status;
   ServeOptions options;
   status = ApplyToDaemon(resolved->top, &options.daemon);
@@ -254,9 +315,12 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   std::vector<SettingValues> functions = resolved->entries;
   if (!resolved->has_entries) functions.push_back(resolved->top);
   std::set<std::string> warned;
+  const char* const outlives =
+      options.daemon.cache_dir.has_value() ? "cache.dir"
+      : options.daemon.shared.url.empty()  ? nullptr
+                                           : "shared.url";
   for (const SettingValues& values : functions) {
-    absl::StatusOr<FunctionOptions> function =
-        MakeFunction(values, options.daemon.cache_dir.has_value());
+    absl::StatusOr<FunctionOptions> function = MakeFunction(values, outlives);
     if (!function.ok()) return function.status();
     for (const std::string& warning : function->masks.warnings()) {
       std::string line = absl::StrCat("mask: ", warning);
@@ -279,6 +343,7 @@ absl::StatusOr<ServeOptions> MakeServeOptions(ResolvedSettings* resolved) {
   if (!options.daemon.tls_dir.has_value()) {
     WarnOfTags("with insecure", &options);
   }
+  WarnOfShared(&options);
   status = CheckDistinct(*resolved, options.daemon);
   if (!status.ok()) return status;
   return options;

@@ -59,6 +59,7 @@ absl::StatusOr<ServeFlags> ParseServeFlags(
   line.NoHelpFlag();
   line.AddFlag("-h,--help", &flags.help);
   line.AddFlag("--check", &flags.check);
+  line.AddFlag("--check-shared", &flags.check_shared);
   line.AddOption("--config", &flags.config).Repeats();
   std::vector<std::vector<std::string>> given(
       ServeSettings().settings().size());

@@ -14,6 +14,7 @@ namespace fncache::proxy::settings {
 struct ServeFlags {
   bool help = false;
   bool check = false;
+  bool check_shared = false;
   std::vector<std::string> config;  // at most one
   // Keys of the table and the values of their flags, unchecked.
   std::vector<std::pair<std::string, std::string>> settings;

@@ -15,6 +15,7 @@
 #include "common/listen_address.h"
 #include "common/size.h"
 #include "proxy/settings/address.h"
+#include "resp/url.h"
 
 namespace fncache::proxy::settings {
 namespace {
@@ -162,6 +163,34 @@ Form<std::string> Target() {
           }};
 }
 
+Form<std::string> ServerUrl() {
+  return {"URL",
+          "redis://HOST:PORT, rediss://HOST:PORT (TLS) or unix:PATH, IPv6 in "
+          "brackets, without user and password (shared.username, "
+          "shared.password_file); empty = none",
+          [](const Texts& texts, std::string* out) {
+            absl::Status status;
+            if (!texts[0].empty()) status = resp::ParseUrl(texts[0]).status();
+            if (status.ok()) *out = texts[0];
+            return status;
+          }};
+}
+
+Form<std::string> NamePrefix() {
+  return {"PREFIX", "1 to 64 letters, digits, `:`, `_`, `.` and `-`",
+          [](const Texts& texts, std::string* out) {
+            const std::string& text = texts[0];
+            if (text.empty() || text.size() > 64 ||
+                !absl::c_all_of(text, [](char c) {
+                  return absl::ascii_isalnum(c) || absl::StrContains(":_.-", c);
+                })) {
+              return NotAccepted();
+            }
+            *out = text;
+            return absl::OkStatus();
+          }};
+}
+
 Form<uint64_t> Size(const std::string& least,
                     const absl::optional<std::string>& most,
                     absl::string_view such_as) {
@@ -256,6 +285,20 @@ Form<absl::Duration> DurationAboveZero() {
   return {"DURATION", "a duration above 0, such as 90s or 1h30m",
           [](const Texts& texts, absl::Duration* out) {
             return ReadDuration(texts[0], absl::Nanoseconds(1), out);
+          }};
+}
+
+Form<absl::Duration> DurationBetween(const std::string& least,
+                                     const std::string& most,
+                                     absl::string_view such_as) {
+  const absl::Duration from = ParseGoDuration(least).value();
+  const absl::Duration to = ParseGoDuration(most).value();
+  return {"DURATION",
+          absl::StrCat("a duration from ", least, " to ", most, ", such as ",
+                       such_as),
+          [from, to](const Texts& texts, absl::Duration* out) {
+            absl::Status status = ReadDuration(texts[0], from, out);
+            return status.ok() && *out > to ? NotAccepted() : status;
           }};
 }
 

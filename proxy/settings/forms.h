@@ -90,6 +90,10 @@ Form<std::string> Address(absl::string_view more,
 // Empty = none.
 Form<std::string> AddressOrNone();
 Form<std::string> Target();
+// For resp::ParseUrl; empty = none. Its errors never repeat
+// the text, because it may have a password.
+Form<std::string> ServerUrl();
+Form<std::string> NamePrefix();
 
 // Bounds are texts such as "1KiB", which the description shows. Without `most`
 // there is no upper bound.
@@ -109,6 +113,10 @@ Form<double> WholeFraction();
 Form<absl::Duration> DurationFromZero(
     absl::string_view such_as = "90s, 1h30m or 100ms");
 Form<absl::Duration> DurationAboveZero();
+// Bounds are texts such as "5ms", which the description shows.
+Form<absl::Duration> DurationBetween(const std::string& least,
+                                     const std::string& most,
+                                     absl::string_view such_as);
 // From 1s up; 0 = none.
 Form<absl::Duration> DurationOrNone(absl::string_view such_as);
 Form<cache::RequeueTtl> RequeueTtl();

@@ -115,7 +115,12 @@ std::vector<CommandFlag> ServeCommandFlags() {
       {{"--check"},
        "",
        "Check settings, masks and certificates, print the effective settings "
-       "as YAML, and exit.",
+       "as YAML, and exit. It stays off the network.",
+       false},
+      {{"--check-shared"},
+       "",
+       "Do the same, then try what the daemon does with the server of "
+       "shared.url.",
        false},
       {{"-h", "--help"}, "", kHelpOfHelp, false}};
   for (const Setting& setting : ServeSettings().settings()) {
@@ -164,7 +169,10 @@ Command:
       A YAML file with settings.
   --check
       Check settings, masks and certificates, print the effective settings as
-      YAML, and exit.
+      YAML, and exit. It stays off the network.
+  --check-shared
+      Do the same, then try what the daemon does with the server of shared.url:
+      log in, read its time, fill, read and delete a value. Print what it is.
   -h, --help
       Print this.
 )");
@@ -186,7 +194,8 @@ Command:
   absl::StrAppend(&out, R"(
 Exit codes: 0 after a drain (or a check that found nothing), 1 if
 something that is needed is not to be had (a file that cannot be read, a port
-taken, a directory locked), 2 for settings that do not fit.
+taken, a directory locked, with --check-shared the server), 2 for settings that
+do not fit.
 )");
   return out;
 }

@@ -60,6 +60,20 @@ struct FunctionOptions {
   bool tunes() const { return tune && policy.mode == cache::Mode::kOn; }
 };
 
+// The shared tier (docs/fleets.md).
+struct SharedOptions {
+  // redis://HOST:PORT, rediss://HOST:PORT or unix:PATH; empty = no shared tier.
+  std::string url;
+  std::string secret_file;
+  std::string username;
+  std::string password_file;
+  std::string tls_dir;
+  std::string server_name;
+  std::string prefix = "fncache";
+  absl::Duration timeout = absl::Milliseconds(50);
+  uint64_t max_entry_bytes = 1 << 20;
+};
+
 struct DaemonOptions {
   // At least one; names and listen addresses distinct.
   std::vector<FunctionOptions> functions;
@@ -79,6 +93,8 @@ struct DaemonOptions {
   absl::optional<std::string> cache_dir;
   uint64_t cache_memory = 256ull << 20;
   uint64_t cache_disk = 4ull << 30;
+  // Not with cache_dir.
+  SharedOptions shared;
   absl::Duration drain = absl::Seconds(25);
   absl::Duration drain_delay = absl::ZeroDuration();
   // Empty = no trace.

@@ -16,16 +16,19 @@ using Daemon = DaemonOptions;
 using Function = FunctionOptions;
 using Policy = cache::PolicyOptions;
 using AccessLog = telemetry::AccessLogOptions;
+using Shared = SharedOptions;
 
 // Returns the struct that has a row's field.
 Daemon& In(Daemon* options, Daemon*) { return *options; }
 AccessLog& In(Daemon* options, AccessLog*) { return options->access_log; }
+Shared& In(Daemon* options, Shared*) { return options->shared; }
 Function& In(Function* options, Function*) { return *options; }
 Policy& In(Function* options, Policy*) { return options->policy; }
 
 template <typename Owner>
 using OptionsOf = std::conditional_t<std::is_same_v<Owner, Daemon> ||
-                                         std::is_same_v<Owner, AccessLog>,
+                                         std::is_same_v<Owner, AccessLog> ||
+                                         std::is_same_v<Owner, Shared>,
                                      Daemon, Function>;
 
 // Puts accepted texts into an option.
@@ -179,7 +182,8 @@ std::vector<Row> FunctionRows() {
       Row("generation", TextOfAtMost(kMaxGenerationBytes),
           &Function::generation, Unset{"unset"}, kLive,
           "Which build of the function answers; another one starts with an "
-          "empty cache. Needed with cache.dir; `none` accepts answers of older "
+          "empty cache. Needed with cache.dir and shared.url; `none` accepts "
+          "answers of older "
           "builds.")
           .Variable("REVISION_NAME"),
   };
@@ -217,6 +221,52 @@ std::vector<Row> CacheRows() {
           "Bound of the memory tier, all overheads counted."),
       Row("cache.disk", Size("1MiB", absl::nullopt, "512MiB or 4GiB"),
           &Daemon::cache_disk, "4GiB", kLive, "Bound of the disk tier."),
+  };
+}
+
+std::vector<Row> SharedRows() {
+  const Form<std::string> file = AnyText("FILE", "a file");
+  return {
+      Row("shared.url", ServerUrl(), &Shared::url,
+          Unset{"unset (no shared tier)"}, kRestart,
+          "The Redis or Valkey server that gives all replicas one cache, in "
+          "place of cache.dir. A Cluster is detected. Needs "
+          "shared.secret_file, and a generation of each function."),
+      Row("shared.secret_file", file, &Shared::secret_file,
+          Unset{"none, it is needed with shared.url"}, kRestart,
+          "The secret of the fleet, the same for all replicas: at least 32 "
+          "bytes without a final newline. It makes keys, names and the seal of "
+          "values. Another secret is another, empty cache."),
+      Row("shared.username", AnyText("NAME", "a name"), &Shared::username,
+          Unset{"unset (the server's default user)"}, kRestart,
+          "The user at the server. Needs shared.password_file."),
+      Row("shared.password_file", file, &Shared::password_file,
+          Unset{"unset (no login)"}, kRestart,
+          "The user's password, without a final newline. Each login reads the "
+          "file again."),
+      Row("shared.tls_dir",
+          AnyText(
+              "DIR",
+              "a directory with ca.crt, and tls.crt and tls.key if the server "
+              "wants a certificate"),
+          &Shared::tls_dir, Unset{"unset (the system's authorities)"}, kRestart,
+          "Certificates for the server, with a rediss:// URL. Each connection "
+          "reads them again."),
+      Row("shared.server_name", AnyText("NAME", "a name"), &Shared::server_name,
+          Unset{"unset (the name that a node announces, else the URL's host)"},
+          kRestart,
+          "The name that the server's certificate must carry, with a rediss:// "
+          "URL."),
+      Row("shared.prefix", NamePrefix(), &Shared::prefix, "fncache", kRestart,
+          "The start of every name at the server. Another prefix is another, "
+          "empty cache."),
+      Row("shared.timeout", DurationBetween("5ms", "1s", "50ms or 200ms"),
+          &Shared::timeout, "50ms", kLive,
+          "The whole time of a look-up, waiting for a thread included. A "
+          "look-up that takes longer is a miss."),
+      Row("shared.max_entry_bytes", Size("1KiB", "16MiB", "1MiB"),
+          &Shared::max_entry_bytes, "1MiB", kLive,
+          "Larger entries stay in memory."),
   };
 }
 
@@ -431,9 +481,10 @@ const std::vector<Row>& Rows() {
   static const std::vector<Row>* const rows = [] {
     auto* all = new std::vector<Row>;
     const std::pair<const char*, std::vector<Row>> groups[] = {
-        {"Function", FunctionRows()},   {"TLS", TlsRows()},
-        {"Cache", CacheRows()},         {"Limits", LimitRows()},
-        {"Operation", OperationRows()}, {"Policy", PolicyRows()}};
+        {"Function", FunctionRows()}, {"TLS", TlsRows()},
+        {"Cache", CacheRows()},       {"Shared tier", SharedRows()},
+        {"Limits", LimitRows()},      {"Operation", OperationRows()},
+        {"Policy", PolicyRows()}};
     for (const auto& [group, of_group] : groups) {
       for (const Row& row : of_group) all->push_back(row.Grouped(group));
     }

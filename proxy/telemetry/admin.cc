@@ -93,6 +93,7 @@ AdminServer::Response Admin::StatusPage(absl::string_view query) const {
                            : absl::nullopt,
          std::move(top.unread)});
   }
+  status.shared = instruments_->ReadShared();
   status.certificates = instruments_->ReadCertificates();
   if (view_.settings) status.settings = view_.settings();
   if (view_.reload) status.reload = view_.reload();

@@ -287,8 +287,8 @@ const std::vector<Family>& Catalogue() {
       {"fncache_tier_up",
        Type::kGauge,
        {"tier"},
-       "1 while the tier takes look-ups and fills, 0 while it cannot be "
-       "opened (no space, a read-only file system)."},
+       "1 while the tier takes look-ups and fills, else 0. The disk tier takes "
+       "none while it cannot be opened (no space, a read-only file system)."},
       {"fncache_tier_writes_total",
        Type::kCounter,
        {"function_name", "tier"},
@@ -310,8 +310,9 @@ const std::vector<Family>& Catalogue() {
       {"fncache_bans_saved",
        Type::kGauge,
        {},
-       "0 while a restart would forget a purge, because it cannot be saved; "
-       "else 1."},
+       "0 while a purge cannot be saved, so a restart would forget it, or "
+       "other "
+       "replicas do not know it; else 1."},
       {"fncache_tier_errors_total",
        Type::kCounter,
        {"tier", "kind"},
@@ -328,7 +329,45 @@ const std::vector<Family>& Catalogue() {
       {"fncache_queue_depth",
        Type::kGauge,
        {"queue"},
-       "Length of a queue: disk_fills, disk_lookups."},
+       "Length of a queue: disk_fills, disk_lookups, shared_fills, "
+       "shared_lookups."},
+
+      // The shared tier.
+      {"fncache_shared_nodes",
+       Type::kGauge,
+       {"state"},
+       "Nodes of the server, by state: up, connecting, down."},
+      {"fncache_shared_redirections_total",
+       Type::kCounter,
+       {},
+       "Replies of a Cluster that name another node (MOVED, ASK)."},
+      {"fncache_shared_clock_difference_seconds",
+       Type::kGauge,
+       {},
+       "Difference of this machine's clock to the server's, corrected by half "
+       "the round trip; positive if this one is ahead."},
+      {"fncache_shared_bans_age_seconds",
+       Type::kGauge,
+       {},
+       "Time since the record of bans was read, or found unchanged; +Inf "
+       "before "
+       "the first time."},
+      {"fncache_shared_lookups_total",
+       Type::kCounter,
+       {"result"},
+       "Look-ups in the shared tier, by result: hit, miss, timeout (no reply "
+       "in time), down (not sent, or it failed), rejected (the value does not "
+       "open), purged."},
+      {"fncache_shared_lookup_seconds",
+       Type::kHistogram,
+       {},
+       "Time of the look-ups that were sent, the wait for a thread included."},
+      {"fncache_shared_writes_total",
+       Type::kCounter,
+       {"result"},
+       "Fills of the shared tier, by result: stored, older (the entry there "
+       "started later), refused (the server's error), dropped (not sent, or "
+       "without a reply)."},
 
       // The trace.
       {"fncache_trace_records_total",

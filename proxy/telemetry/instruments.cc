@@ -2,6 +2,7 @@
 // It is one thing: one class registers all metrics, and reads them back.
 #include "proxy/telemetry/instruments.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -75,6 +76,11 @@ struct RowOptions {
 bool IsLookedUp(size_t method, size_t outcome) {
   return static_cast<Method>(method) != Method::kOther ||
          static_cast<Outcome>(outcome) == Outcome::kBypass;
+}
+
+// Its server knows what leaves the shared tier.
+bool LeavesHere(size_t tier, size_t /*why*/) {
+  return static_cast<cache::Tier>(tier) != cache::Tier::kShared;
 }
 
 void ReadInto(const metrics::Counter& cell, uint64_t* out) {
@@ -230,8 +236,9 @@ struct FunctionInstruments::Rows {
     visit("fncache_abandoned_calls_running", &F::abandoned_running_,
           &G::abandoned);
     visit("fncache_tier_writes_total", &F::tier_writes_, nullptr, {{kByTier}});
-    visit("fncache_evictions_total", &F::removed_, nullptr,
-          {{kByTier, &NamedEnum<cache::Removal, &RemovalName>}});
+    RowOptions removed = {{kByTier, &NamedEnum<cache::Removal, &RemovalName>}};
+    removed.exists = &LeavesHere;
+    visit("fncache_evictions_total", &F::removed_, nullptr, removed);
     visit("fncache_function_fills_dropped_total", &F::fills_dropped_,
           &C::fills_dropped);
   }
@@ -254,6 +261,7 @@ struct FunctionInstruments::Rows {
             !options.exists(at[0], i)) {
           continue;
         }
+        if (options.labels[at.size()] == kByTier && i >= tiers) continue;
         Registry::Values more = values;
         more.push_back(options.labels[at.size()](i));
         Indices here = at;
@@ -281,6 +289,7 @@ struct FunctionInstruments::Rows {
     }
 
     FunctionInstruments* function;
+    size_t tiers;
     Registry* registry;
   };
 
@@ -337,10 +346,10 @@ DaemonCounts DaemonCounts::Since(const DaemonCounts& earlier) const {
   return since;
 }
 
-FunctionInstruments::FunctionInstruments(const std::string& name,
+FunctionInstruments::FunctionInstruments(const std::string& name, size_t tiers,
                                          Registry* registry)
     : name_(name) {
-  Rows::ForEach(Rows::Add{this, registry});
+  Rows::ForEach(Rows::Add{this, tiers, registry});
   registry->AddCallback(Metric("fncache_function_reachable"), {name}, [this] {
     return reachability().reachable ? 1.0 : 0.0;
   });
@@ -447,24 +456,29 @@ FunctionGauges FunctionInstruments::ReadGauges() const {
 
 class Instruments::Impl : public cache::Observer {
  public:
-  explicit Impl(const std::vector<std::string>& functions) {
+  Impl(const std::vector<std::string>& functions, bool shared)
+      : tiers_(shared ? kTiers : kTiers - 1) {
     functions_.reserve(functions.size());
     for (const std::string& name : functions) {
       functions_.push_back(
-          absl::WrapUnique(new FunctionInstruments(name, &registry)));
+          absl::WrapUnique(new FunctionInstruments(name, tiers_, &registry)));
     }
     for (size_t why = 0; why < kDroppedReasons; ++why) {
       dropped_[why] =
           registry.AddCounter(Metric("fncache_fills_dropped_total"),
                               {DroppedName(static_cast<cache::Dropped>(why))});
     }
-    for (size_t tier = 0; tier < kTiers; ++tier) {
+    for (size_t tier = 0; tier < tiers_; ++tier) {
       for (size_t what = 0; what < kTierErrors; ++what) {
         tier_errors_[tier][what] = registry.AddCounter(
             Metric("fncache_tier_errors_total"),
             {TierName(static_cast<cache::Tier>(tier)),
              TierErrorName(static_cast<cache::TierError>(what))});
       }
+    }
+    if (shared) {
+      shared_lookup_seconds_ = registry.AddHistogram(
+          Metric("fncache_shared_lookup_seconds"), {}, Buckets::Tiers());
     }
     for (size_t s = 0; s < kTlsSides; ++s) {
       const char* const side = TlsSideName(static_cast<TlsSide>(s));
@@ -520,10 +534,16 @@ class Instruments::Impl : public cache::Observer {
     function->tier_writes_[Index(tier)].Add();
     function->write_seconds_.Observe(took);
   }
+  void OnSharedLookup(absl::Duration took) override {
+    shared_lookup_seconds_.Observe(took);
+  }
 
   // The registry is the first member, because handles must not outlive it.
   Registry registry;
   std::vector<std::unique_ptr<const FunctionInstruments>> functions_;
+  // Those with series: all, or all but the shared one, which is the last.
+  const size_t tiers_;
+  metrics::Histogram shared_lookup_seconds_;
   metrics::Counter dropped_[kDroppedReasons];
   metrics::Counter tier_errors_[kTiers][kTierErrors];
   metrics::Counter reloads_[kTlsSides];
@@ -536,6 +556,7 @@ class Instruments::Impl : public cache::Observer {
   Mutex mutex_;
   std::function<cache::store::StoreStats()> tier_stats_[kTiers] ABSL_GUARDED_BY(
       mutex_);
+  std::function<cache::store::SharedFigures()> shared_ ABSL_GUARDED_BY(mutex_);
   // Empty for sides that use no certificates.
   std::function<absl::Time()> expiry_[kTlsSides] ABSL_GUARDED_BY(mutex_);
   bool last_reload_failed_[kTlsSides] ABSL_GUARDED_BY(mutex_) = {};
@@ -546,8 +567,8 @@ class Instruments::Impl : public cache::Observer {
   }
 };
 
-Instruments::Instruments(const std::vector<std::string>& functions)
-    : impl_(std::make_unique<Impl>(functions)) {}
+Instruments::Instruments(const std::vector<std::string>& functions, bool shared)
+    : impl_(std::make_unique<Impl>(functions, shared)) {}
 Instruments::~Instruments() = default;
 
 const FunctionInstruments& Instruments::function(cache::FunctionId id) const {
@@ -574,6 +595,50 @@ void Instruments::WatchTier(cache::Tier tier,
                        [stats] { return stats().up ? 1.0 : 0.0; });
   MutexLock lock(&impl_->mutex_);
   impl_->tier_stats_[Index(tier)] = std::move(stats);
+}
+
+void Instruments::WatchShared(
+    std::function<cache::store::SharedFigures()> figures) {
+  using Now = const cache::store::SharedFigures&;
+  const auto watch = [&](absl::string_view metric,
+                         const Registry::Values& labels,
+                         std::function<double(Now)> read) {
+    impl_->registry.AddCallback(
+        Metric(metric), labels,
+        [figures, read = std::move(read)] { return read(figures()); });
+  };
+  watch("fncache_tier_up", {TierName(cache::Tier::kShared)},
+        [](Now now) { return now.up ? 1.0 : 0.0; });
+  using State = resp::Node::State;
+  for (const State state : {State::kUp, State::kConnecting, State::kDown}) {
+    watch("fncache_shared_nodes", {NodeStateName(state)}, [state](Now now) {
+      return static_cast<double>(std::count_if(
+          now.server.nodes.begin(), now.server.nodes.end(),
+          [state](const resp::Node& node) { return node.state == state; }));
+    });
+  }
+  watch("fncache_shared_redirections_total", {},
+        [](Now now) { return static_cast<double>(now.server.redirections); });
+  watch("fncache_shared_clock_difference_seconds", {},
+        [](Now now) { return absl::ToDoubleSeconds(now.clock_difference); });
+  watch("fncache_shared_bans_age_seconds", {},
+        [](Now now) { return absl::ToDoubleSeconds(now.bans_age); });
+  for (size_t i = 0; i < kSharedLookups; ++i) {
+    watch("fncache_shared_lookups_total", {SharedLookupName(i)},
+          [i](Now now) { return static_cast<double>(now.lookups[i]); });
+  }
+  for (size_t i = 0; i < kSharedWrites; ++i) {
+    watch("fncache_shared_writes_total", {SharedWriteName(i)},
+          [i](Now now) { return static_cast<double>(now.writes[i]); });
+  }
+  MutexLock lock(&impl_->mutex_);
+  impl_->shared_ = std::move(figures);
+}
+
+absl::optional<cache::store::SharedFigures> Instruments::ReadShared() const {
+  MutexLock lock(&impl_->mutex_);
+  if (!impl_->shared_) return absl::nullopt;
+  return impl_->shared_();
 }
 
 void Instruments::WatchQueue(absl::string_view queue,
@@ -766,7 +831,7 @@ DaemonCounts Instruments::Read() const {
   for (size_t why = 0; why < kDroppedReasons; ++why) {
     counts.fills_dropped[why] = impl_->dropped_[why].Value();
   }
-  for (size_t tier = 0; tier < kTiers; ++tier) {
+  for (size_t tier = 0; tier < impl_->tiers_; ++tier) {
     for (size_t what = 0; what < kTierErrors; ++what) {
       counts.tier_errors[tier][what] = impl_->tier_errors_[tier][what].Value();
     }

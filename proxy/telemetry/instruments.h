@@ -33,7 +33,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "cache/observer.h"
+#include "cache/store/shared_store.h"
 #include "cache/store/store.h"
 #include "common/handshake_failure.h"
 #include "common/method.h"
@@ -293,7 +295,8 @@ class FunctionInstruments {
   friend class Instruments;
   friend struct FunctionCounts;
   struct Rows;
-  FunctionInstruments(const std::string& name, metrics::Registry* registry);
+  FunctionInstruments(const std::string& name, size_t tiers,
+                      metrics::Registry* registry);
 
   static void Add(absl::Duration time, const metrics::Counter& nanoseconds) {
     const int64_t ns = absl::ToInt64Nanoseconds(time);
@@ -390,8 +393,10 @@ struct DaemonCounts {
 
 class Instruments {
  public:
-  // Names of the functions, in the order of their FunctionId.
-  explicit Instruments(const std::vector<std::string>& functions);
+  // Names of the functions, in the order of their FunctionId. `shared`: there
+  // is a shared tier, so its counters exist.
+  explicit Instruments(const std::vector<std::string>& functions,
+                       bool shared = false);
   ~Instruments();
   Instruments(const Instruments&) = delete;
   Instruments& operator=(const Instruments&) = delete;
@@ -410,8 +415,10 @@ class Instruments {
   // until they end.
   void WatchTier(cache::Tier tier,
                  std::function<cache::store::StoreStats()> stats);
+  // The shared tier has no sizes here: its server knows them.
+  void WatchShared(std::function<cache::store::SharedFigures()> figures);
   // `depth` returns a queue's length. The queues are "disk_fills" and
-  // "disk_lookups".
+  // "disk_lookups", or "shared_fills" and "shared_lookups".
   void WatchQueue(absl::string_view queue, std::function<size_t()> depth);
   // `stats` returns the results of tracing calls.
   void WatchTrace(std::function<insight::trace::TraceStats()> stats);
@@ -464,13 +471,15 @@ class Instruments {
 
   DaemonCounts Read() const;
 
-  // Readings of the tiers that exist.
+  // Readings of the tiers that exist, the shared one aside.
   struct TierReading {
     cache::Tier tier;
     cache::store::StoreStats stats;
     uint64_t removed[kRemovals] = {};  // of all functions
   };
   std::vector<TierReading> ReadTiers() const;
+  // Absent without a shared tier, and before it is watched.
+  absl::optional<cache::store::SharedFigures> ReadShared() const;
 
   // Readings of the sides that use certificates.
   struct CertificateReading {

@@ -90,8 +90,25 @@ const char* StatusCodeName(int code) {
 }
 
 const char* TierName(cache::Tier tier) {
-  static constexpr const char* kNames[kTiers] = {"memory", "disk"};
+  static constexpr const char* kNames[kTiers] = {"memory", "disk", "shared"};
   return NameOf(tier, kNames);
+}
+
+const char* SharedLookupName(size_t index) {
+  static constexpr const char* kNames[kSharedLookups] = {
+      "hit", "miss", "timeout", "down", "rejected", "purged"};
+  return kNames[index];
+}
+
+const char* SharedWriteName(size_t index) {
+  static constexpr const char* kNames[kSharedWrites] = {"stored", "older",
+                                                        "refused", "dropped"};
+  return kNames[index];
+}
+
+const char* NodeStateName(resp::Node::State state) {
+  static constexpr const char* kNames[] = {"connecting", "up", "down"};
+  return NameOf(state, kNames);
 }
 
 const char* RemovalName(cache::Removal why) {

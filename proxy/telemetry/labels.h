@@ -12,6 +12,7 @@
 #include "cache/observer.h"
 #include "cache/outcome.h"
 #include "common/tls_side.h"
+#include "resp/server.h"
 
 namespace fncache::proxy::telemetry {
 
@@ -54,8 +55,16 @@ inline constexpr size_t kStatusCodes = 17;
 size_t StatusCodeIndex(int code);
 const char* StatusCodeName(int code);  // "OK", "CANCELLED", ...
 
-inline constexpr size_t kTiers = 2;
-const char* TierName(cache::Tier tier);  // "memory", "disk"
+inline constexpr size_t kTiers = 3;
+const char* TierName(cache::Tier tier);  // "memory", "disk", "shared"
+
+// Results of look-ups and of writes in the shared tier, by the enumerations of
+// cache::store::SharedFigures; and the states of its nodes.
+inline constexpr size_t kSharedLookups = 6;
+const char* SharedLookupName(size_t index);  // "hit", "miss", "timeout", ...
+inline constexpr size_t kSharedWrites = 4;
+const char* SharedWriteName(size_t index);           // "stored", "older", ...
+const char* NodeStateName(resp::Node::State state);  // "connecting", ...
 
 inline constexpr size_t kRemovals = 5;
 const char* RemovalName(cache::Removal why);  // "expired", "evicted", ...

@@ -83,7 +83,7 @@ inline constexpr Word kFlight = {
     "flight", "A call to the function and all the callers that wait for it."};
 inline constexpr Word kTier = {"tier",
                                "A level of storage for responses: memory, and "
-                               "disk if a cache directory is set."};
+                               "disk or a shared server if that is set."};
 
 // Appends the list of all words.
 void Words(std::string* out);

@@ -40,6 +40,7 @@ class Finder {
     Accepting();
     Functions();
     Tiers();
+    Shared();
     Certificates();
     Settings();
     Handshakes();
@@ -193,6 +194,37 @@ class Finder {
            absl::StrCat("The ", name, " tier failed in the last minute: ",
                         kinds, ". No call failed for it."));
     }
+  }
+
+  void Shared() {
+    if (!status_.shared.has_value()) return;
+    const cache::store::SharedFigures& shared = *status_.shared;
+    if (!shared.up) {
+      Error("tier_down", "shared",
+            absl::StrCat("The shared tier is down ", SinceText(shared.since),
+                         ": ", shared.why,
+                         ". Look-ups there are misses, and fills are dropped "
+                         "there."));
+      return;
+    }
+    if (!shared.bans_written) {
+      Warn("bans_not_shared", "shared",
+           "The record of bans lacks a purge of this daemon, so other replicas "
+           "do not know it. That is retried.");
+    }
+    const resp::Node* first = nullptr;
+    size_t count = 0;
+    for (const resp::Node& node : shared.server.nodes) {
+      if (node.state == resp::Node::State::kUp) continue;
+      if (count++ == 0) first = &node;
+    }
+    if (count == 0) return;
+    Warn("nodes_not_up", "shared",
+         absl::StrCat(count, " of ", shared.server.nodes.size(),
+                      " nodes of the shared tier's server are not up. The "
+                      "first is ",
+                      first->address, ", ", NodeStateName(first->state),
+                      first->why.empty() ? "" : ": ", first->why, "."));
   }
 
   void Certificates() {

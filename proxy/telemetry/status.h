@@ -46,6 +46,8 @@ struct Status {
   };
   std::vector<Function> functions;  // in the order of reading's
 
+  // Absent without a shared tier.
+  absl::optional<cache::store::SharedFigures> shared;
   std::vector<Instruments::CertificateReading> certificates;
   std::vector<ListedSetting> settings;  // without secrets
   ReloadFigures reload;

@@ -283,6 +283,38 @@ Json Tiers(const History::Reading& reading) {
   return list;
 }
 
+Json Shared(const absl::optional<cache::store::SharedFigures>& shared) {
+  if (!shared.has_value()) return Json();
+  Json nodes = Json::Array();
+  for (const resp::Node& node : shared->server.nodes) {
+    nodes.Append({{"address", node.address},
+                  {"state", NodeStateName(node.state)},
+                  {"since_unix_seconds", UnixSeconds(node.since)},
+                  {"why", node.why}});
+  }
+  Json lookups = Json::Object();
+  for (size_t i = 0; i < kSharedLookups; ++i) {
+    lookups.Set(SharedLookupName(i), shared->lookups[i]);
+  }
+  Json writes = Json::Object();
+  for (size_t i = 0; i < kSharedWrites; ++i) {
+    writes.Set(SharedWriteName(i), shared->writes[i]);
+  }
+  // An infinite age is null.
+  return {{"up", shared->up},
+          {"since_unix_seconds", UnixSeconds(shared->since)},
+          {"why", shared->why},
+          {"cluster", shared->server.cluster},
+          {"nodes", nodes},
+          {"version", shared->version},
+          {"round_trip_seconds", Seconds(shared->round_trip)},
+          {"clock_difference_seconds", Seconds(shared->clock_difference)},
+          {"bans_age_seconds", Seconds(shared->bans_age)},
+          {"bans_written", shared->bans_written},
+          {"lookups", lookups},
+          {"writes", writes}};
+}
+
 Json FillsDropped(const DaemonCounts& counts) {
   Json object = Json::Object();
   for (size_t why = 0; why < kDroppedReasons; ++why) {
@@ -390,6 +422,7 @@ std::string RenderStatusJson(const Status& status) {
       {"problems", Problems(status)},
       {"functions", Functions(status)},
       {"tiers", Tiers(reading)},
+      {"shared", Shared(status.shared)},
       {"fills_dropped",
        {{"last_minute", FillsDropped(reading.recent)},
         {"since_start", FillsDropped(reading.total)}}},

@@ -2,6 +2,7 @@
 #include "proxy/telemetry/status_page.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "absl/strings/escaping.h"
@@ -329,6 +330,54 @@ void Tiers(const Status& status, std::string* out) {
   absl::StrAppend(out, "</table></div>\n");
 }
 
+std::string SinceText(absl::Time since, const std::string& why) {
+  return absl::StrCat(TimeText(since), why.empty() ? "" : ": ", Shown(why));
+}
+
+template <size_t kCount>
+std::string Results(const std::array<uint64_t, kCount>& counts,
+                    const char* (*name)(size_t)) {
+  std::string text;
+  for (size_t i = 0; i < kCount; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", name(i), " ",
+                    Count(static_cast<int64_t>(counts[i])));
+  }
+  return text;
+}
+
+// The section of the shared tier, if there is one.
+void Shared(const Status& status, std::string* out) {
+  if (!status.shared.has_value()) return;
+  const cache::store::SharedFigures& shared = *status.shared;
+  absl::StrAppend(out, "<h2>Shared tier</h2>\n<table class=settings>\n");
+  const auto row = [out](absl::string_view what, absl::string_view text) {
+    absl::StrAppend(out, "<tr><td>", what, "<td>", text, "</tr>\n");
+  };
+  row(shared.up ? "up since" : "<span class=bad>down</span> since",
+      SinceText(shared.since, shared.why));
+  row("server", absl::StrCat("version ", Shown(shared.version),
+                             shared.server.cluster ? ", a Cluster" : ""));
+  row("round trip", Latency(shared.round_trip));
+  const absl::Duration clock = shared.clock_difference;
+  row("this clock",
+      absl::StrCat(Latency(absl::AbsDuration(clock)),
+                   clock < absl::ZeroDuration() ? " behind" : " ahead of",
+                   " the server's"));
+  row("record of bans",
+      shared.bans_age == absl::InfiniteDuration()
+          ? "not read yet"
+          : absl::StrCat("read ", Latency(shared.bans_age), " ago, ",
+                         shared.bans_written ? "has" : "lacks some of",
+                         " the bans of this daemon"));
+  row("look-ups since the start", Results(shared.lookups, &SharedLookupName));
+  row("writes since the start", Results(shared.writes, &SharedWriteName));
+  for (const resp::Node& node : shared.server.nodes) {
+    row(Shown(node.address), absl::StrCat(NodeStateName(node.state), " since ",
+                                          SinceText(node.since, node.why)));
+  }
+  absl::StrAppend(out, "</table>\n");
+}
+
 // The section of the access log, if there is one.
 void AccessLog(const Status& status, std::string* out) {
   const DaemonCounts& total = status.reading.total;
@@ -483,6 +532,7 @@ std::string StatusBody(const Status& status) {
   Misses(status, &body);
   Latencies(status, &body);
   Tiers(status, &body);
+  Shared(status, &body);
   Certificates(status, &body);
   AccessLog(status, &body);
   Settings(status, &body);

@@ -247,6 +247,31 @@ TEST_F(LoadTest, ConnectionsAreSpreadOverTargets) {
   EXPECT_EQ(Number(ended.out, "miss"), 2);
 }
 
+TEST_F(LoadTest, StampsShowWhatAnAnswerIsFor) {
+  const auto function = Start("stamping_function", {"--ttl", "1h"});
+  ASSERT_TRUE(function->WaitForStderr("listening on "));
+  const std::string daemon = StartDaemon(function->Listening().at(0));
+  const auto ask = [](const std::string& target, Arguments more) {
+    more.insert(more.end(), {"--target", target, "--shape", "4k", "--keys",
+                             "20", "--zipf", "--calls", "200"});
+    return Load(std::move(more));
+  };
+  Ended ended = ask(daemon, {"--stamped", "1h", "--seed", "7"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_GT(Number(ended.out, "hit"), 0);
+  // These answers were made before.
+  ended = ask(daemon, {"--stamped", "1h", "--seed", "7", "--not-before",
+                       absl::StrCat(absl::GetCurrentTimeNanos())});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("an answer that is too old"));
+  ended = ask(StartLimit(answer_), {"--stamped", "1h"});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_THAT(ended.err, HasSubstr("an answer without a stamp"));
+  function->Signal(SIGTERM);
+  EXPECT_EQ(function->Wait(), 0);
+  EXPECT_THAT(function->Stderr(), HasSubstr("stopped runs="));
+}
+
 // The server is stopped for a while in the middle of an open loop: all calls
 // that were due meanwhile must show it, also those that had to wait.
 TEST_F(LoadTest, AnOpenLoopCountsFromTheDueTime) {
@@ -352,26 +377,18 @@ TEST_F(LoadTest, ALostServerIsAnErrorInWords) {
 }
 
 TEST_F(LoadTest, UsageErrorsExitWith2) {
-  for (const Arguments& arguments :
-       std::vector<Arguments>{{"--connections", "0"},
-                              {"--connections", "50001"},
-                              {"--streams", "0"},
-                              {"--streams", "-1"},
-                              {"--rate", "-1"},
-                              {"--rate", "0.5"},
-                              {"--rate", "x"},
-                              {"--calls", "-1"},
-                              {"--duration", "5"},
-                              {"--warmup", "-1s"},
-                              {"--patience", "soon"},
-                              {"--shape", "5k"},
-                              {"--keys", "0"},
-                              {"--keys", "1.5"},
-                              {"--first-key", "-1"},
-                              {"--drift", "--shape", "4k"},
-                              {"--first-drift", "-1"},
-                              {"--response", "4k"},
-                              {"--ttl", "soon"}}) {
+  for (const Arguments& arguments : std::vector<Arguments>{
+           {"--connections", "0"},  {"--connections", "50001"},
+           {"--streams", "0"},      {"--streams", "-1"},
+           {"--rate", "-1"},        {"--rate", "0.5"},
+           {"--rate", "x"},         {"--calls", "-1"},
+           {"--duration", "5"},     {"--warmup", "-1s"},
+           {"--patience", "soon"},  {"--shape", "5k"},
+           {"--keys", "0"},         {"--keys", "1.5"},
+           {"--first-key", "-1"},   {"--drift", "--shape", "4k"},
+           {"--first-drift", "-1"}, {"--zipf", "--sequential"},
+           {"--stamped", "soon"},   {"--response", "4k"},
+           {"--ttl", "soon"}}) {
     Arguments all = arguments;
     all.insert(all.end(), {"--target", "127.0.0.1:1"});
     const Ended ended = Load(all);

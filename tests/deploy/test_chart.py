@@ -298,6 +298,89 @@ class Chart(unittest.TestCase):
             with self.subTest(words):
                 self.assertIn(words, self.refused(*arguments))
 
+    def test_what_contradicts_a_shared_tier_is_refused_in_words(self):
+        function = {"name": "f"}
+        good = {"url": "rediss://cache:6379", "secret": "s"}
+        for values, words in (
+                ({"shared": {"url": "rediss://cache:6379"}}, "shared.secret: is needed"),
+                ({"shared": {"secret": "s"}}, "need shared.url"),
+                ({"shared": {"passwordSecret": "s"}}, "need shared.url"),
+                ({"shared": {**good, "username": "u"}}, "needs shared.passwordSecret"),
+                ({"shared": {**good, "url": "redis://cache:6379", "tlsSecret": "t"}},
+                 "need rediss://"),
+                ({"shared": {**good, "url": "redis://cache:6379", "serverName": "n"}},
+                 "need rediss://"),
+                ({"shared": {**good, "url": "http://cache:6379"}}, "is not redis://"),
+                ({"shared": {**good, "url": "rediss://cache"}}, "is not redis://"),
+                ({"shared": {**good, "url": "rediss://cache:1/0"}}, "is not redis://"),
+                ({"shared": {**good, "prefix": "a b"}}, "prefix"),
+                ({"shared": {**good, "timeout": "soon"}}, "timeout"),
+                ({"shared": {**good, "pasword": "x"}}, "pasword"),
+                ({"config": {"shared": {"url": "rediss://cache:1"}}}, "shared"),
+                ({"shared": good, "functions": [{**function, "pvc": "c"}]},
+                 "with shared.url"),
+                ({"shared": good, "config": {"trace": {"dir": "/cache/trace"}}},
+                 "without shared.url"),
+                ({"shared": good, "extraEnvVarsFncache": {"FNCACHE_SHARED_URL": "x"}},
+                 "FNCACHE_SHARED_URL is written"),
+                ({"shared": good, "extraVolumesFncache": [{"name": "fncache-shared-tls"}]},
+                 "extraVolumesFncache: fncache-shared-tls"),
+                ({"networkPolicy": {"enabled": True, "sharedTo": [{"podSelector": {}}]}},
+                 "sharedTo: needs shared.url")):
+            with self.subTest(values), tempfile.NamedTemporaryFile(
+                    "w", suffix=".yaml") as file:
+                json.dump({"functions": [function], **values}, file)
+                file.flush()
+                self.assertIn(words, self.refused("-f", file.name))
+        said = self.refused("--set", "functions[0].name=f,shared.secret=s,"
+                                     "shared.url=redis://ada:open@cache:1")
+        self.assertIn("has a user or password", said)
+        self.assertNotIn("open", said)
+
+    def test_a_shared_tier_has_its_files_and_no_disk(self):
+        for mode in ("sidecar", "standalone"):
+            made = self.made({
+                "mode": mode, "functions": [{"name": "a", "image": IMAGE}],
+                "shared": {"url": "rediss://[fd00::1]:6380", "secret": "fleet",
+                           "username": "u", "passwordSecret": "p", "passwordKey": "k",
+                           "tlsSecret": "t", "timeout": "20ms"},
+                "networkPolicy": {"enabled": True, "sharedTo": [
+                    {"ipBlock": {"cidr": "10.0.0.0/8"}}]}})
+            config, = [o for o in made if o["kind"] == "DeploymentRuntimeConfig"]
+            pod = config["spec"]["deploymentTemplate"]["spec"]["template"]["spec"]
+            container = pod["containers"][-1]
+            for argument in ("--shared-url=rediss://[fd00::1]:6380",
+                             "--shared-secret-file=/shared/secret/secret",
+                             "--shared-username=u",
+                             "--shared-password-file=/shared/password/k",
+                             "--shared-tls-dir=/shared/tls", "--shared-prefix=fncache"):
+                self.assertIn(argument, container["args"])
+            self.assertNotIn("--cache-dir=/cache", container["args"])
+            volumes = {v["name"]: v for v in pod["volumes"]}
+            self.assertNotIn("fncache-cache", volumes)
+            mounts = {m["mountPath"]: m for m in container["volumeMounts"]}
+            for path, secret in (("/shared/secret", "fleet"), ("/shared/password", "p"),
+                                 ("/shared/tls", "t")):
+                self.assertTrue(mounts[path]["readOnly"])
+                self.assertEqual(volumes[mounts[path]["name"]]["secret"]["secretName"],
+                                 secret)
+            settings, = [tools.yaml.safe_load(o["data"]["fncache.yaml"])
+                         for o in made if o["kind"] == "ConfigMap"]
+            # These may change while it runs, so they are in the file.
+            self.assertEqual(settings["shared"],
+                             {"timeout": "20ms", "max_entry_bytes": "1MiB"})
+            policy = [o for o in made if o["kind"] == "NetworkPolicy"][0]["spec"]
+            self.assertEqual(policy["policyTypes"], ["Ingress", "Egress"])
+            ports = {p["port"] for rule in policy["egress"] for p in rule["ports"]}
+            self.assertEqual(ports, {6380, 53} | ({9443} if mode == "standalone"
+                                                  else set()))
+
+    def test_without_a_shared_tier_nothing_of_it_is_made(self):
+        made = json.dumps(self.made({"functions": [{"name": "a"}],
+                                     "networkPolicy": {"enabled": True}}))
+        self.assertNotIn("shared", made)
+        self.assertNotIn("Egress", made)
+
     def test_files_are_where_the_container_may_write(self):
         # Where it may not, fncache ends at once.
         mount = [{"name": "mine", "mountPath": "/var/log/fncache/"}]

@@ -76,7 +76,29 @@ class Live(unittest.TestCase):
         ports = [match[1] for match in cls.daemon.wait_for_line(LISTENING, count=3)]
         cls.admin = cls.daemon.wait_for_line(LISTENING + r" \(admin")[0][1]
         ports.remove(cls.admin)
-        cls.targets = [option for name, port in zip(upstream, ports)
+        targets = dict(zip(upstream, ports))
+
+        # A second daemon, of the last function's calls, has the shared tier.
+        server = os.path.join(folder, "redis-server")
+        os.symlink(tools.need("redis-check-rdb"), server)
+        start(server, "--port", "0", "--unixsocket", f"{server}.sock", "--save", "",
+              "--appendonly", "no", "--dir", folder)
+        cls.wait_until(lambda: os.path.exists(f"{server}.sock"))
+        secret = os.path.join(folder, "secret")
+        with open(secret, "w", encoding="utf-8") as file:
+            file.write("s" * 32)
+        name = list(upstream)[-1]
+        cls.sharing = start(
+            binary, "serve", "--tls-dir", tools.path("tests/data/certificates/server"),
+            "--function", name, "--upstream", f"127.0.0.1:{upstream[name]}",
+            "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--admin-socket=",
+            "--generation", "one", "--cache-memory", "64KiB",
+            "--shared-url", f"unix:{server}.sock", "--shared-secret-file", secret)
+        ports = [match[1] for match in cls.sharing.wait_for_line(LISTENING, count=2)]
+        cls.shared_admin = cls.sharing.wait_for_line(LISTENING + r" \(admin")[0][1]
+        ports.remove(cls.shared_admin)
+        targets[name], = ports
+        cls.targets = [option for name, port in targets.items()
                        for option in ("--function", f"{name}=localhost:{port}")]
 
         rules = tools.yaml.safe_load(tools.read("deploy/prometheus/fncache.rules.yaml"))
@@ -91,7 +113,8 @@ class Live(unittest.TestCase):
                 "rule_files": ["rules.yaml"],
                 "scrape_configs": [{
                     "job_name": "fncache", "static_configs": [
-                        {"targets": [f"127.0.0.1:{cls.admin}"]}]}]}, file)
+                        {"targets": [f"127.0.0.1:{cls.admin}",
+                                     f"127.0.0.1:{cls.shared_admin}"]}]}]}, file)
         cls.port = free_port()
         wait_for_port(start(
             prometheus, f"--config.file={folder}/prometheus.yaml",
@@ -100,7 +123,8 @@ class Live(unittest.TestCase):
 
         cls.wait_until(cls.ready)
         # A rate needs two scrapes.
-        cls.wait_until(lambda: cls.values("count_over_time(fncache_ready[1m]) > 1"))
+        cls.wait_until(lambda: len(cls.values(
+            "count_over_time(fncache_ready[1m]) > 1")) == 2)
         # Histograms appear with their first value, and have a rate from the next
         # scrape on: the first composite makes them appear, others make them rise.
         for composites, duration, calls in (1, "1s", 1), (40, "8s", 100):
@@ -211,7 +235,7 @@ class Live(unittest.TestCase):
             sorted(self.functions))
         self.assertEqual(
             self.ask("label/instance/values", **{"match[]": "fncache_build_info"}),
-            [f"127.0.0.1:{self.admin}"])
+            sorted([f"127.0.0.1:{self.admin}", f"127.0.0.1:{self.shared_admin}"]))
 
     def test_4_while_all_is_well_nothing_fires(self):
         groups = self.ask("rules")["groups"]

@@ -72,7 +72,8 @@ class Pod:
             match = re.fullmatch(r"--([a-z-]+)=(.*)", argument)
             if match:
                 name = match[1].replace("-", "_")
-                for group in ("cache", "ttl", "trace", "log", "inflight", "explain"):
+                for group in ("cache", "ttl", "trace", "log", "inflight", "explain",
+                              "shared"):
                     name = re.sub(f"^{group}_", f"{group}.", name)
                 flat[name] = match[2]
         return flat
@@ -101,7 +102,8 @@ class Pod:
         """Makes what is mounted below the folder. Returns the container's
         arguments and environment with the paths there."""
         places = {"/tls/server": tools.path("tests/data/certificates/server"),
-                  "/tls/upstream": tools.path("tests/data/certificates/client")}
+                  "/tls/upstream": tools.path("tests/data/certificates/client"),
+                  "/shared/tls": tools.path("tests/data/certificates/client")}
         for where in self.mounts():
             if where not in places:
                 places[where] = os.path.join(folder, where.strip("/"))
@@ -110,6 +112,13 @@ class Pod:
             with open(os.path.join(folder, where.strip("/")), "w",
                       encoding="utf-8") as file:
                 file.write(text)
+
+        for option in ("shared-secret-file", "shared-password-file"):
+            where = flag(self.args, option, "")
+            if where:
+                with open(os.path.join(folder, where.strip("/")), "w",
+                          encoding="utf-8") as file:
+                    file.write("x" * 32)
 
         def here(text):
             for where, there in places.items():
@@ -279,7 +288,8 @@ class Overlay(unittest.TestCase):
     def test_memory_is_by_the_sizing_line(self, pod):
         line = tools.read("docs/operating.md")
         for said in ("a fifth of `cache.memory`", "| the process | 66 MiB |",
-                     "(database and write queue) | 80 MiB |", "three times",
+                     "(database and write queue) | 80 MiB |",
+                     "(write queue and values in flight) | 48 MiB |", "three times",
                      "excess of `explain.memory` over 16 MiB",
                      "| `tune: on` | 16 MiB |"):
             self.assertIn(said, line)
@@ -291,7 +301,8 @@ class Overlay(unittest.TestCase):
             calls = sizing.get("calls", calls)
             each = size(sizing.get("callBytes", "1MiB"))
         takes = (1.2 * size(settings.get("cache.memory", "256MiB"))
-                 + (66 + (80 if "cache.dir" in settings else 0)) * 2**20
+                 + (66 + (80 if "cache.dir" in settings else 0)
+                    + (48 if "shared.url" in settings else 0)) * 2**20
                  + 3 * calls * each
                  + (16 * 2**20 if settings.get("tune") == "on" else 0)
                  + max(0, size(settings.get("explain.memory", "16MiB")) - 16 * 2**20))

@@ -271,6 +271,16 @@ class LiveSettingsTest : public ReloadTest,
     }
     EXPECT_GT(Metric(bytes), 10e6);
   }
+  // Takes no restart; what it changes in a tier is tested in cache/store.
+  void SharedTier() {
+    Start("");
+    ::testing::internal::CaptureStderr();
+    Reload("shared: {timeout: 20ms, max_entry_bytes: 2MiB}\n");
+    const std::string log = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, HasSubstr("shared.timeout=\"50ms -> 20ms\""));
+    EXPECT_THAT(log, HasSubstr("shared.max_entry_bytes=\"1MiB -> 2MiB\""));
+    EXPECT_THAT(log, Not(HasSubstr("restart")));
+  }
   void CacheDisk() {
     const std::string dir = absl::StrCat(
         "generation: g\ncache: {memory: 1MiB, "
@@ -621,6 +631,8 @@ LiveSettingsTest::Checks() {
       {"generation", &Self::Generation},
       {"cache.memory", &Self::CacheMemory},
       {"cache.disk", &Self::CacheDisk},
+      {"shared.timeout", &Self::SharedTier},
+      {"shared.max_entry_bytes", &Self::SharedTier},
       {"inflight.bytes", &Self::InflightBytes},
       {"max_request_bytes", &Self::MaxRequestBytes},
       {"max_response_bytes", &Self::MaxResponseBytes},

@@ -100,6 +100,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 Helm reads `on` and `off` without quotes as booleans. */}}
 {{- define "fncache.config" -}}
 {{- $config := mergeOverwrite (deepCopy (default dict .root.Values.config)) (deepCopy (default dict .config)) -}}
+{{- if include "fncache.shared" .root }}
+{{- $_ := set $config "shared" (dict "timeout" (default "50ms" .root.Values.shared.timeout) "max_entry_bytes" (default "1MiB" .root.Values.shared.maxEntryBytes)) }}
+{{- end }}
 {{- if kindIs "bool" $config.tune }}{{ $_ := set $config "tune" (ternary "on" "off" $config.tune) }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -117,22 +120,30 @@ Helm reads `on` and `off` without quotes as booleans. */}}
 {{- add (include "fncache.seconds" (default "25s" .drain)) (include "fncache.seconds" (default "0s" .drain_delay)) -}}
 {{- end -}}
 
+{{/* Not empty where there is a disk tier, and where there is a shared one. */}}
+{{- define "fncache.disk" -}}
+{{- if and .Values.functionCache.enabled (not (include "fncache.shared" .)) }}true{{ end -}}
+{{- end -}}
+{{- define "fncache.shared" -}}
+{{- default "" .Values.shared.url -}}
+{{- end -}}
+
 {{/* MiB of memory that fncache takes: "Sizing the container" of docs/operating.md,
      with one function. dict root, settings. */}}
 {{- define "fncache.memoryMiB" -}}
 {{- $cache := default dict .settings.cache -}}
 {{- $tier := divf (include "fncache.bytes" (default "256MiB" $cache.memory) | float64) 1048576.0 -}}
 {{- $calls := mulf 3.0 .root.Values.sizing.calls (divf (include "fncache.bytes" .root.Values.sizing.callBytes | float64) 1048576.0) -}}
-{{- $disk := ternary 80.0 0.0 .root.Values.functionCache.enabled -}}
+{{- $below := ternary 80.0 (ternary 48.0 0.0 (ne (include "fncache.shared" .root) "")) (eq (include "fncache.disk" .root) "true") -}}
 {{- $explain := divf (include "fncache.bytes" (default "16MiB" (default dict .settings.explain).memory) | float64) 1048576.0 -}}
 {{- $tune := ternary 16.0 0.0 (eq (default "off" .settings.tune) "on") -}}
-{{- addf (mulf 1.2 $tier) 66.0 $disk $calls $tune (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
+{{- addf (mulf 1.2 $tier) 66.0 $below $calls $tune (maxf 0.0 (subf $explain 16.0)) | ceil | int64 -}}
 {{- end -}}
 
 {{/* MiB of the disk tier's volume where that is memory, which counts as the
      container's. dict root, settings, pvc. */}}
 {{- define "fncache.tmpfsMiB" -}}
-{{- if and .root.Values.functionCache.enabled (eq (default "" .root.Values.functionCache.medium) "Memory") (not .pvc) -}}
+{{- if and (include "fncache.disk" .root) (eq (default "" .root.Values.functionCache.medium) "Memory") (not .pvc) -}}
 {{- include "fncache.diskMiB" .settings -}}
 {{- else -}}
 0
@@ -263,8 +274,27 @@ securityContext:
 - --config=/etc/fncache/fncache.yaml
 - --listen={{ $every }}:9443
 - --admin={{ $every }}:{{ .root.Values.metrics.port }}
-{{- if .root.Values.functionCache.enabled }}
+{{- if include "fncache.disk" .root }}
 - --cache-dir=/cache
+{{- end }}
+{{- with .root.Values.shared }}
+{{- if .url }}
+- {{ printf "--shared-url=%s" .url | toYaml }}
+- {{ printf "--shared-secret-file=/shared/secret/%s" (default "secret" .secretKey) | toYaml }}
+{{- with .username }}
+- {{ printf "--shared-username=%s" . | toYaml }}
+{{- end }}
+{{- if .passwordSecret }}
+- {{ printf "--shared-password-file=/shared/password/%s" (default "password" .passwordKey) | toYaml }}
+{{- end }}
+{{- if .tlsSecret }}
+- --shared-tls-dir=/shared/tls
+{{- end }}
+{{- with .serverName }}
+- {{ printf "--shared-server-name=%s" . | toYaml }}
+{{- end }}
+- {{ printf "--shared-prefix=%s" (default "fncache" .prefix) | toYaml }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
@@ -281,8 +311,17 @@ securityContext:
 {{- define "fncache.mounts" -}}
 - {name: fncache-config, mountPath: /etc/fncache, readOnly: true}
 - {name: fncache-run, mountPath: /run/fncache}
-{{- if .Values.functionCache.enabled }}
+{{- if include "fncache.disk" . }}
 - {name: fncache-cache, mountPath: /cache}
+{{- end }}
+{{- if include "fncache.shared" . }}
+- {name: fncache-shared-secret, mountPath: /shared/secret, readOnly: true}
+{{- if .Values.shared.passwordSecret }}
+- {name: fncache-shared-password, mountPath: /shared/password, readOnly: true}
+{{- end }}
+{{- if .Values.shared.tlsSecret }}
+- {name: fncache-shared-tls, mountPath: /shared/tls, readOnly: true}
+{{- end }}
 {{- end }}
 {{- with .Values.extraVolumeMountsFncache }}
 {{ toYaml . }}
@@ -298,7 +337,22 @@ securityContext:
     name: {{ .name | toYaml }}
 - name: fncache-run
   emptyDir: {sizeLimit: 1Mi}
-{{- if .root.Values.functionCache.enabled }}
+{{- with .root.Values.shared }}
+{{- if .url }}
+# Folders, too: a rotated password and certificates arrive in the pod.
+- name: fncache-shared-secret
+  secret: {secretName: {{ .secret | toYaml }}}
+{{- with .passwordSecret }}
+- name: fncache-shared-password
+  secret: {secretName: {{ . | toYaml }}}
+{{- end }}
+{{- with .tlsSecret }}
+- name: fncache-shared-tls
+  secret: {secretName: {{ . | toYaml }}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- if include "fncache.disk" .root }}
 - name: fncache-cache
   {{- if .pvc }}
   persistentVolumeClaim:
@@ -343,7 +397,7 @@ prometheus.io/path: /metrics
 {{- $drain := include "fncache.drainSeconds" $settings | int -}}
 {{- $replicas := include "fncache.replicas" (dict "root" $root "fn" .fn) -}}
 {{- if and .fn.pvc (gt (int $replicas) 1) }}{{ fail (printf "functions: %s: a pvc is for one replica, for one process at a time uses the directory" .fn.name) }}{{ end -}}
-{{- if and .fn.pvc (not $root.Values.functionCache.enabled) }}{{ fail (printf "functions: %s: a pvc without functionCache.enabled" .fn.name) }}{{ end -}}
+{{- if and .fn.pvc (not (include "fncache.disk" $root)) }}{{ fail (printf "functions: %s: a pvc without functionCache.enabled, or with shared.url" .fn.name) }}{{ end -}}
 apiVersion: pkg.crossplane.io/v1beta1
 kind: DeploymentRuntimeConfig
 metadata:

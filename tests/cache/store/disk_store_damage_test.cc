@@ -168,7 +168,7 @@ TEST_F(DiskStoreDamageTest, DamageFoundAtReadIsCountedAndTheEntryErased) {
   uint64_t missed = 0;
   ::testing::internal::CaptureStderr();
   for (uint64_t n = 0; n < kCount; ++n) {
-    missed += !store_->Find(KeyOf(n), 1, clock_.Now()).entry;
+    missed += !store_->Find(KeyOf(n), 1, clock_.Now(), {}).entry;
   }
   const std::string log = ::testing::internal::GetCapturedStderr();
   const size_t line = log.find("an entry on disk is damaged");

@@ -108,13 +108,13 @@ class LateDiskTest : public ::testing::Test {
         options_, &clock_, &observer_,
         [may_open = std::move(may_open), first](
             const TieredOptions& options, Clock* clock,
-            Observer* observer) -> absl::StatusOr<std::unique_ptr<DiskStore>> {
+            Observer* observer) -> absl::StatusOr<std::unique_ptr<LowerStore>> {
           const absl::Status status =
               first->exchange(false)
                   ? absl::UnavailableError("no space, says the test")
                   : may_open();
           if (!status.ok()) return status;
-          return OpenDisk(options, clock, observer);
+          return OpenLower(options, clock, observer);
         });
     EXPECT_TRUE(store.ok()) << store.status();
     return *std::move(store);

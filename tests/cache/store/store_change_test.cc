@@ -147,6 +147,13 @@ class DiskChangeTest : public DiskStoreTest {
     return static_cast<bool>(store_->Get(KeyOf(n), now()).entry);
   }
   // Waits for the database, which drops files on a thread of its own.
+  absl::Status Change(uint64_t bytes,
+                      const std::vector<StoredFunction>& functions) {
+    LowerChange change;
+    change.disk_bytes = bytes;
+    change.functions = functions;
+    return store_->Change(change);
+  }
   bool ShrinksTo(uint64_t bytes) {
     const absl::Time until = absl::Now() + absl::Seconds(60);
     while (SizeOnDisk(options_.dir) > bytes) {
@@ -161,7 +168,7 @@ TEST_F(DiskChangeTest, ASmallerBoundDropsTheOldestAndALargerOneHasRoom) {
   ASSERT_TRUE(Open().ok());
   for (uint64_t n = 0; n < 20'000; ++n) Put(n);
   ASSERT_GT(SizeOnDisk(options_.dir), 15 * kMegabyte);
-  ASSERT_TRUE(store_->Change(4 * kMegabyte, options_.functions).ok());
+  ASSERT_TRUE(Change(4 * kMegabyte, options_.functions).ok());
   EXPECT_EQ(store_->Stats().capacity, 4 * kMegabyte);
   EXPECT_TRUE(ShrinksTo(4 * kMegabyte)) << SizeOnDisk(options_.dir);
   EXPECT_EQ(Get(0), -1);
@@ -173,7 +180,7 @@ TEST_F(DiskChangeTest, ASmallerBoundDropsTheOldestAndALargerOneHasRoom) {
   EXPECT_LE(most, 4 * kMegabyte * 102 / 100) << "and it holds";
   EXPECT_EQ(Get(39'999), 1);
   EXPECT_GT(store_->Stats().entries, 1000);
-  ASSERT_TRUE(store_->Change(128 * kMegabyte, options_.functions).ok());
+  ASSERT_TRUE(Change(128 * kMegabyte, options_.functions).ok());
   for (uint64_t n = 40'000; n < 70'000; ++n) Put(n, 2);
   EXPECT_GT(SizeOnDisk(options_.dir), 25 * kMegabyte);
   for (uint64_t n = 40'000; n < 70'000; ++n) ASSERT_EQ(Get(n), 2) << n;
@@ -187,12 +194,11 @@ TEST_F(DiskChangeTest, EntriesOfEarlierGenerationsStayReadable) {
   ASSERT_TRUE(Open().ok());
   Put(1, 1);
   ASSERT_TRUE(
-      store_->Change(options_.capacity, {{"first", "r2"}, {"second", "r2"}})
-          .ok());
+      Change(options_.capacity, {{"first", "r2"}, {"second", "r2"}}).ok());
   Put(2, 2);
   EXPECT_EQ(Get(1), 1) << "under its key, which another generation never makes";
   EXPECT_EQ(Get(2), 2);
-  ASSERT_TRUE(store_->Change(options_.capacity, options_.functions).ok());
+  ASSERT_TRUE(Change(options_.capacity, options_.functions).ok());
   EXPECT_EQ(Get(1), 1);
   EXPECT_EQ(Get(2), 2);
   ASSERT_TRUE(Open().ok());
@@ -214,14 +220,14 @@ TEST_F(DiskChangeTest, WhoMayLeaveConnectionDetailsIsNotedFirst) {
   EXPECT_FALSE(Has(1));
   std::vector<StoredFunction> functions = {{"first", "r1", true},
                                            {"second", "r2"}};
-  ASSERT_TRUE(store_->Change(options_.capacity, functions).ok());
+  ASSERT_TRUE(Change(options_.capacity, functions).ok());
   EXPECT_EQ(Note(), "fncache secrets 1\nfirst\nend\n");
   ASSERT_EQ(store_->Put(KeyOf(1), SecretEntry(now()), now()),
             PutResult::kStored);
   EXPECT_TRUE(Has(1));
   Put(2, 2);
   // The other way: not found, not written, and the note stays.
-  ASSERT_TRUE(store_->Change(options_.capacity, options_.functions).ok());
+  ASSERT_TRUE(Change(options_.capacity, options_.functions).ok());
   EXPECT_FALSE(Has(1));
   EXPECT_EQ(Get(2), 2);
   ASSERT_EQ(store_->Put(KeyOf(3), SecretEntry(now()), now()),
@@ -229,10 +235,10 @@ TEST_F(DiskChangeTest, WhoMayLeaveConnectionDetailsIsNotedFirst) {
   EXPECT_FALSE(Has(3));
   EXPECT_EQ(Note(), "fncache secrets 1\nfirst\nend\n");
   // A write that comes late takes what there was of it with it.
-  ASSERT_TRUE(store_->Change(options_.capacity, functions).ok());
+  ASSERT_TRUE(Change(options_.capacity, functions).ok());
   EXPECT_TRUE(Has(1)) << "allowed again, and still there";
   EXPECT_FALSE(Has(3));
-  ASSERT_TRUE(store_->Change(options_.capacity, options_.functions).ok());
+  ASSERT_TRUE(Change(options_.capacity, options_.functions).ok());
   ASSERT_TRUE(Open().ok());
   EXPECT_EQ(store_->Stats().entries, 0) << "the next start dropped it whole";
   EXPECT_EQ(Note(), "fncache secrets 1\nend\n");
@@ -242,8 +248,8 @@ TEST_F(DiskChangeTest, WithoutTheNoteNothingChanges) {
   ASSERT_TRUE(Open().ok());
   // The place that the note is written to first.
   ASSERT_TRUE(fs::create_directories(options_.dir + "/secrets.new/in the way"));
-  const absl::Status changed = store_->Change(
-      kMegabyte, {{"first", "r9", true}, {"second", "r9", true}});
+  const absl::Status changed =
+      Change(kMegabyte, {{"first", "r9", true}, {"second", "r9", true}});
   EXPECT_FALSE(changed.ok());
   EXPECT_EQ(store_->Stats().capacity, options_.capacity);
   store_->Put(KeyOf(1), SecretEntry(now()), now());
@@ -252,8 +258,7 @@ TEST_F(DiskChangeTest, WithoutTheNoteNothingChanges) {
   EXPECT_EQ(Get(2), 2);
   fs::remove_all(options_.dir + "/secrets.new");
   EXPECT_TRUE(
-      store_->Change(kMegabyte, {{"first", "r9", true}, {"second", "r9", true}})
-          .ok());
+      Change(kMegabyte, {{"first", "r9", true}, {"second", "r9", true}}).ok());
 }
 
 TEST_F(DiskChangeTest, ThreadsMayUseItMeanwhile) {
@@ -267,17 +272,25 @@ TEST_F(DiskChangeTest, ThreadsMayUseItMeanwhile) {
   });
   for (int i = 0; i < 60; ++i) {
     const std::string generation = i % 2 == 0 ? "r1" : "r2";
-    EXPECT_TRUE(store_
-                    ->Change((i % 3 + 1) * kMegabyte,
-                             {{"first", generation, i % 4 == 0},
-                              {"second", generation}})
-                    .ok());
+    EXPECT_TRUE(
+        Change((i % 3 + 1) * kMegabyte,
+               {{"first", generation, i % 4 == 0}, {"second", generation}})
+            .ok());
   }
   stop = true;
   user.join();
 }
 
 // ------------------------------------------------------------- Late disk
+
+TieredChange TieredChangeOf(uint64_t memory_bytes, uint64_t disk_bytes,
+                            std::vector<StoredFunction> functions) {
+  TieredChange change;
+  change.memory_bytes = memory_bytes;
+  change.disk_bytes = disk_bytes;
+  change.functions = std::move(functions);
+  return change;
+}
 
 TEST(LateDiskChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   TempDir directory;
@@ -292,16 +305,17 @@ TEST(LateDiskChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   auto opened = OpenTiers(
       options, &clock, nullptr,
       [&](const TieredOptions& now, Clock* clock,
-          Observer* observer) -> absl::StatusOr<std::unique_ptr<DiskStore>> {
+          Observer* observer) -> absl::StatusOr<std::unique_ptr<LowerStore>> {
         if (!may_open) return absl::UnavailableError("not yet");
         EXPECT_EQ(now.disk_bytes, 32 * kMegabyte);
         EXPECT_EQ(now.functions[0].generation, "r2");
-        return OpenDisk(now, clock, observer);
+        return OpenLower(now, clock, observer);
       });
   ASSERT_TRUE(opened.ok()) << opened.status();
   TieredStore& store = **opened;
   ASSERT_TRUE(store
-                  .Change({4 * kMegabyte, 32 * kMegabyte, {{"first", "r2"}}},
+                  .Change(TieredChangeOf(4 * kMegabyte, 32 * kMegabyte,
+                                         {{"first", "r2"}}),
                           clock.Now())
                   .ok());
   EXPECT_EQ(store.Stats().capacity, 4 * kMegabyte);
@@ -310,11 +324,11 @@ TEST(LateDiskChangeTest, WhatChangesBeforeTheDiskIsThereHoldsForIt) {
   while (!store.has_lower()) std::this_thread::yield();
   EXPECT_EQ(store.Stats().capacity, 4 * kMegabyte);
   EXPECT_EQ(store.LowerStats().capacity, 32 * kMegabyte);
-  ASSERT_TRUE(
-      store
-          .Change({2 * kMegabyte, 16 * kMegabyte, {{"first", "r3", true}}},
-                  clock.Now())
-          .ok());
+  ASSERT_TRUE(store
+                  .Change(TieredChangeOf(2 * kMegabyte, 16 * kMegabyte,
+                                         {{"first", "r3", true}}),
+                          clock.Now())
+                  .ok());
   EXPECT_EQ(store.Stats().capacity, 2 * kMegabyte);
   EXPECT_EQ(store.LowerStats().capacity, 16 * kMegabyte);
 }

@@ -9,8 +9,11 @@
 #include <ostream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
+#include "cache/store/bans.h"
 #include "cache/store/disk_store.h"
 #include "cache/store/memory_store.h"
 #include "cache/store/open_tiers.h"
@@ -18,6 +21,7 @@
 #include "cache/store/tiered_store.h"
 #include "common/clock.h"
 #include "common/mutex.h"
+#include "tests/cache/store/shared_testing.h"
 #include "tests/cache/store/store_testing.h"
 #include "tests/common/long_form.h"
 
@@ -32,6 +36,11 @@ struct Backend {
       uint64_t capacity, uint64_t max_entry_bytes, const std::string& dir,
       Clock* clock, Observer* observer)>
       open;
+  // A server that other processes use: it drops what has expired, and a purge
+  // leaves a mark. Connection details never come there.
+  bool shared = false;
+  // The daemon does not know the entries and bytes of such a server.
+  bool knows_entries = true;
 };
 
 void PrintTo(const Backend& backend, std::ostream* out) {
@@ -62,6 +71,77 @@ Backend DiskBackend() {
             EXPECT_TRUE(store.ok()) << store.status();
             return *std::move(store);
           }};
+}
+
+// A shared store with its server; with `memory`, below memory.
+class OverSharedTier : public Store {
+ public:
+  OverSharedTier(std::unique_ptr<TestServer> server,
+                 absl::optional<uint64_t> memory, uint64_t max_entry_bytes,
+                 Clock* clock, Observer* observer)
+      : tier_(std::move(server), static_cast<SimulatedClock*>(clock)) {
+    if (memory.has_value()) {
+      TieredOptions options;
+      options.memory_bytes = *memory;
+      options.max_entry_bytes = max_entry_bytes;
+      options.functions = TwoFunctions();
+      auto tiers = tier_.Open(options, clock, observer);
+      EXPECT_TRUE(tiers.ok()) << tiers.status();
+      store_ = *std::move(tiers);
+    } else {
+      auto store = tier_.Create(TwoFunctions(), max_entry_bytes, &bans_, clock,
+                                observer);
+      store->Attach(&bans_, clock->Now());
+      tier_.AwaitUse(store.get());
+      store_ = std::move(store);
+    }
+    // Real servers' time passes and this clock's does not: no fill may seem
+    // late.
+    static_cast<SimulatedClock*>(clock)->Advance(absl::Hours(2));
+  }
+  Found Get(const key::Key& key, absl::Time now) override {
+    return store_->Get(key, now);
+  }
+  PutResult Put(const key::Key& key, EntryRef entry, absl::Time now) override {
+    return store_->Put(key, std::move(entry), now);
+  }
+  bool Erase(const key::Key& key) override { return store_->Erase(key); }
+  PurgedKey Purge(const key::Key& key, absl::Time until,
+                  absl::Time now) override {
+    return store_->Purge(key, until, now);
+  }
+  std::vector<Inspection> Inspect(const key::Key& key) const override {
+    return store_->Inspect(key);
+  }
+  StoreStats Stats() const override { return store_->Stats(); }
+
+ private:
+  SharedTier tier_;
+  Bans bans_;
+  std::unique_ptr<Store> store_;
+};
+
+Backend SharedBackend(const std::string& name,
+                      std::unique_ptr<TestServer> (*server)(Clock*)) {
+  return {name,
+          [server](uint64_t, uint64_t max_entry_bytes, const std::string&,
+                   Clock* clock, Observer* observer) -> std::unique_ptr<Store> {
+            return std::make_unique<OverSharedTier>(
+                server(clock), absl::nullopt, max_entry_bytes, clock, observer);
+          },
+          /*shared=*/true, /*knows_entries=*/false};
+}
+
+Backend MemoryAndSharedBackend(const std::string& name,
+                               std::unique_ptr<TestServer> (*server)(Clock*)) {
+  return {
+      name,
+      [server](uint64_t capacity, uint64_t max_entry_bytes, const std::string&,
+               Clock* clock, Observer* observer) -> std::unique_ptr<Store> {
+        return std::make_unique<OverSharedTier>(
+            server(clock), capacity, max_entry_bytes, clock, observer);
+      },
+      /*shared=*/true};
 }
 
 Backend TieredBackend() {
@@ -114,7 +194,11 @@ class StoreConformance : public ::testing::TestWithParam<Backend> {
   bool Expired(uint64_t n) {
     const Found found = store_->Get(KeyOf(n), now());
     EXPECT_FALSE(found.entry);
-    return found.expired;
+    return found.expired || GetParam().shared;
+  }
+  void ExpectEntries(uint64_t count) {
+    if (!GetParam().knows_entries) return;
+    EXPECT_EQ(store_->Stats().entries, count);
   }
 
   SimulatedClock clock_;
@@ -127,7 +211,7 @@ TEST_P(StoreConformance, AnUnknownKeyIsAMissThatIsNotExpired) {
   const Found found = store_->Get(KeyOf(1), now());
   EXPECT_FALSE(found.entry);
   EXPECT_FALSE(found.expired);
-  EXPECT_EQ(store_->Stats().entries, 0);
+  ExpectEntries(0);
 }
 
 TEST_P(StoreConformance, WhatWasStoredComesBackWhole) {
@@ -138,7 +222,7 @@ TEST_P(StoreConformance, WhatWasStoredComesBackWhole) {
   info.lifetime = absl::Seconds(60) + absl::Nanoseconds(7);
   info.ttl = absl::Seconds(61) + absl::Nanoseconds(999);
   info.cost = absl::Milliseconds(1234);
-  info.secrets = true;
+  info.secrets = !GetParam().shared;
   info.drift = key::Key{5, 6};
   const std::string body("a\0b\xff", 4);
   ASSERT_EQ(store_->Put(KeyOf(1), Entry::Create(info, "rest", {body}), now()),
@@ -154,7 +238,7 @@ TEST_P(StoreConformance, WhatWasStoredComesBackWhole) {
   EXPECT_EQ(back.lifetime, info.lifetime);
   EXPECT_EQ(back.ttl, info.ttl);
   EXPECT_EQ(back.cost, info.cost);
-  EXPECT_TRUE(back.secrets);
+  EXPECT_EQ(back.secrets, info.secrets);
   EXPECT_EQ(back.drift, info.drift);
 }
 
@@ -210,6 +294,10 @@ TEST_P(StoreConformance, AnEntryPastItsLifetimeIsTakenWhileItIsKept) {
 }
 
 TEST_P(StoreConformance, AReopenedStoreStillKeepsItForItsRetention) {
+  // Each opening of the shared tier has a secret of its own.
+  if (!GetParam().knows_entries) {
+    GTEST_SKIP() << "keeps nothing beyond the process";
+  }
   EntryInfo info;
   info.started = info.arrived = now();
   info.lifetime = absl::Seconds(60);
@@ -258,7 +346,7 @@ TEST_P(StoreConformance, AnEntryThatHasExpiredIsNotStored) {
   const EntryRef entry = EntryOf(1, spec);
   clock_.Advance(absl::Seconds(1));
   EXPECT_EQ(store_->Put(KeyOf(1), entry, now()), PutResult::kExpired);
-  EXPECT_EQ(store_->Stats().entries, 0);
+  ExpectEntries(0);
 }
 
 TEST_P(StoreConformance, AClockThatJumpsAheadExpiresAndBackIsAMiss) {
@@ -270,6 +358,8 @@ TEST_P(StoreConformance, AClockThatJumpsAheadExpiresAndBackIsAMiss) {
   EXPECT_EQ(Get(1), 0) << "threads may read the clock in any order";
   clock_.Advance(-absl::Nanoseconds(1));
   EXPECT_EQ(Get(1), -1) << "an entry from the future is a miss";
+  // There, starts are compared.
+  if (GetParam().shared) clock_.Advance(-absl::Seconds(1));
   // A fill of now is worth more than one of a time that is no more.
   EXPECT_EQ(Put(1, Fresh(1)), PutResult::kStored);
   EXPECT_EQ(Get(1), 1);
@@ -287,7 +377,7 @@ TEST_P(StoreConformance, ALaterFillReplaces) {
   spec.size = 5000;
   ASSERT_EQ(Put(1, spec), PutResult::kStored);
   EXPECT_EQ(Get(1), 3);
-  EXPECT_EQ(store_->Stats().entries, 1);
+  ExpectEntries(1);
 }
 
 TEST_P(StoreConformance, AnEarlierStartNeverReplacesALaterOne) {
@@ -308,7 +398,7 @@ TEST_P(StoreConformance, ErasedIsGone) {
   EXPECT_FALSE(store_->Erase(KeyOf(1)));
   EXPECT_EQ(Get(1), -1);
   EXPECT_EQ(Get(2), 0);
-  EXPECT_EQ(store_->Stats().entries, 1);
+  ExpectEntries(1);
 }
 
 // ---------------------------------------------------------------- Purging
@@ -321,13 +411,14 @@ TEST_P(StoreConformance, PurgedIsGone) {
   EXPECT_TRUE(purged.lasting);
   EXPECT_EQ(Get(1), -1);
   EXPECT_EQ(Get(2), 0);
-  EXPECT_EQ(store_->Stats().entries, 1);
+  ExpectEntries(1);
   EXPECT_TRUE(store_->Inspect(KeyOf(1)).empty());
   // There is nothing to do twice.
   const PurgedKey again = store_->Purge(KeyOf(1), now(), now());
   EXPECT_EQ(again.removed, 0);
   EXPECT_TRUE(again.lasting);
   // It may be filled again.
+  clock_.Advance(absl::Seconds(1) + absl::Nanoseconds(1));
   ASSERT_EQ(Put(1, Fresh(7)), PutResult::kStored);
   EXPECT_EQ(Get(1), 7);
 }
@@ -369,8 +460,8 @@ TEST_P(StoreConformance, LookingAtAnEntryChangesNothing) {
   }
   // Nor does it matter that its time is up.
   clock_.Advance(absl::Seconds(20));
-  EXPECT_FALSE(store_->Inspect(KeyOf(1)).empty());
-  EXPECT_EQ(store_->Stats().entries, 1);
+  EXPECT_TRUE(GetParam().shared || !store_->Inspect(KeyOf(1)).empty());
+  ExpectEntries(1);
   EXPECT_TRUE(Expired(1));
 }
 
@@ -378,7 +469,8 @@ TEST_P(StoreConformance, WhatIsPurgedIsCountedAsThat) {
   ASSERT_EQ(Put(1, Fresh()), PutResult::kStored);
   const PurgedKey purged = store_->Purge(KeyOf(1), now(), now());
   const uint64_t counted = observer_.removed(Tier::kMemory, Removal::kPurged) +
-                           observer_.removed(Tier::kDisk, Removal::kPurged);
+                           observer_.removed(Tier::kDisk, Removal::kPurged) +
+                           observer_.removed(Tier::kShared, Removal::kPurged);
   EXPECT_GE(counted, 1);
   // Entries that still waited for the disk never got there.
   EXPECT_LE(counted, static_cast<uint64_t>(purged.removed));
@@ -463,7 +555,7 @@ TEST_P(StoreConformance, ManyKeysAreToldApart) {
     ASSERT_EQ(Get(n), static_cast<int64_t>(n));
   }
   for (uint64_t n = kCount; n < 2 * kCount; ++n) ASSERT_EQ(Get(n), -1);
-  EXPECT_EQ(store_->Stats().entries, kCount);
+  ExpectEntries(kCount);
   // Every other one goes; the rest stays reachable.
   for (uint64_t n = 0; n < kCount; n += 2) {
     ASSERT_TRUE(store_->Erase(KeyOf(n)));
@@ -471,7 +563,7 @@ TEST_P(StoreConformance, ManyKeysAreToldApart) {
   for (uint64_t n = 0; n < kCount; ++n) {
     ASSERT_EQ(Get(n), n % 2 == 0 ? -1 : static_cast<int64_t>(n));
   }
-  EXPECT_EQ(store_->Stats().entries, kCount / 2);
+  ExpectEntries(kCount / 2);
 }
 
 // Keys are replaced, expire and are erased, and no reader ever sees another
@@ -593,10 +685,17 @@ TEST_P(StoreBoundsHeavy, ManyInsertsStayWithinTheBound) {
   EXPECT_GT(found, 5000);
 }
 
-INSTANTIATE_TEST_SUITE_P(Stores, StoreConformance,
-                         ::testing::Values(MemoryBackend(), DiskBackend(),
-                                           TieredBackend()),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Stores, StoreConformance,
+    ::testing::Values(
+        MemoryBackend(), DiskBackend(), TieredBackend(),
+        SharedBackend("Shared", MakeSimulatedServer),
+        SharedBackend("SharedRedis", MakeRedisServer),
+        SharedBackend("SharedCluster", MakeRedisCluster),
+        MemoryAndSharedBackend("MemoryAndShared", MakeSimulatedServer),
+        MemoryAndSharedBackend("MemoryAndSharedRedis", MakeRedisServer)),
+    [](const auto& info) { return info.param.name; });
+// Without the shared tier: the daemon does not bound a server's bytes.
 INSTANTIATE_TEST_SUITE_P(Stores, StoreBoundsHeavy,
                          ::testing::Values(MemoryBackend(), DiskBackend(),
                                            TieredBackend()),

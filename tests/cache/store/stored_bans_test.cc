@@ -4,14 +4,12 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/string_view.h"
+#include "tests/cache/store/held_hex.h"
 
 namespace fncache::cache::store {
 namespace {
@@ -57,24 +55,10 @@ TEST(StoredBansTest, WhatIsWrittenIsRead) {
 }
 
 TEST(StoredBansTest, TheDocumentsTestVectorIsWhatTheCodeWrites) {
-  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/storage-format.md");
-  const std::string document(std::istreambuf_iterator<char>(in), {});
-  const std::string fence =
-      "```hex "
-      "held=StoredBansTest.TheDocumentsTestVectorIsWhatTheCodeWrites\n";
-  const size_t from = document.find(fence);
-  ASSERT_NE(from, std::string::npos);
-  const size_t begin = from + fence.size();
-  const size_t end = document.find("```", begin);
-  ASSERT_NE(end, std::string::npos);
-  std::string hex;
-  bool comment = false;
-  for (const char c : document.substr(begin, end - begin)) {
-    if (c == '#') comment = true;
-    if (c == '\n') comment = false;
-    if (!comment && absl::ascii_isxdigit(c)) hex.push_back(c);
-  }
-  EXPECT_EQ(hex, absl::BytesToHexString(EncodeBans(Example())));
+  EXPECT_EQ(absl::BytesToHexString(testing::HeldHex(
+                "storage-format.md",
+                "StoredBansTest.TheDocumentsTestVectorIsWhatTheCodeWrites")),
+            absl::BytesToHexString(EncodeBans(Example())));
 }
 
 // Every change of a single bit, every cut and every longer file is damage, so

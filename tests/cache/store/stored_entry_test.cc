@@ -3,16 +3,14 @@
 
 #include <xxhash.h>
 
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "proto/stored_entry.pb.h"
+#include "tests/cache/store/held_hex.h"
 
 namespace fncache::cache::store {
 namespace {
@@ -346,23 +344,11 @@ TEST(StoredEntryTest, EveryReasonHasANameAndASide) {
   }
 }
 
-// docs/storage-format.md ends with an entry in hexadecimal: the one above.
 TEST(StoredEntryTest, TheDocumentsTestVectorIsWhatTheCodeWrites) {
-  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/storage-format.md");
-  const std::string document{std::istreambuf_iterator<char>(in), {}};
-  const size_t fence = document.find("```hex ");
-  ASSERT_NE(fence, std::string::npos);
-  const size_t from = document.find('\n', fence);
-  const size_t to = document.find("```", from);
-  ASSERT_NE(to, std::string::npos);
-  std::string hex;
-  bool comment = false;
-  for (const char c : document.substr(from, to - from)) {
-    if (c == '#') comment = true;
-    if (c == '\n') comment = false;
-    if (!comment && absl::ascii_isxdigit(c)) hex.push_back(c);
-  }
-  EXPECT_EQ(hex, absl::BytesToHexString(SomeBytes()));
+  EXPECT_EQ(absl::BytesToHexString(testing::HeldHex(
+                "storage-format.md",
+                "StoredEntryTest.TheDocumentsTestVectorIsWhatTheCodeWrites")),
+            absl::BytesToHexString(SomeBytes()));
 }
 
 }  // namespace

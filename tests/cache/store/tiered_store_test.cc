@@ -4,10 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <rocksdb/env.h>
 
 #include <atomic>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,97 +13,33 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "cache/store/open_tiers.h"
 #include "common/clock.h"
 #include "common/mutex.h"
-#include "tests/cache/store/held_file_system.h"
 #include "tests/cache/store/store_testing.h"
+#include "tests/cache/store/tiers_testing.h"
 
 namespace fncache::cache::store::testing {
 namespace {
 
-constexpr uint64_t kMegabyte = 1 << 20;
-
-class TieredStoreTest : public ::testing::Test {
+class TieredStoreTest : public FilledTiersTest {
  protected:
-  TieredStoreTest()
-      : system_(std::make_shared<HeldFileSystem>()),
-        env_(rocksdb::NewCompositeEnv(system_)),
-        clock_(absl::FromUnixSeconds(1'700'000'000)) {
-    options_.memory_bytes = 4 * kMegabyte;
-    options_.max_entry_bytes = kMegabyte;
-    options_.disk_dir = directory_.path();
-    options_.disk_bytes = 64 * kMegabyte;
-    options_.functions = {{"first", "r1"}};
-    options_.env = env_.get();
-  }
-  ~TieredStoreTest() override { system_->LetGo(); }
+  TieredStoreTest() { options_.functions = {{"first", "r1"}}; }
 
-  void Open() {
-    store_.reset();
-    auto store = OpenTiers(options_, &clock_, &observer_);
-    ASSERT_TRUE(store.ok()) << store.status();
-    store_ = *std::move(store);
+  // A daemon does not know the entries of a shared server.
+  void ExpectEntriesBelow(uint64_t count) {
+    if (is_shared()) return;
+    EXPECT_EQ(store_->LowerStats().entries, count);
   }
-  absl::Time now() { return clock_.Now(); }
-  PutResult Fill(uint64_t n, uint64_t version, bool lower = true,
-                 absl::Duration started_ago = absl::Seconds(1),
-                 size_t size = 1000) {
-    EntrySpec spec;
-    spec.version = version;
-    spec.size = size;
-    spec.started = now() - started_ago;
-    spec.took = started_ago;
-    return store_->Fill(KeyOf(n), EntryOf(n, spec), lower, now());
-  }
-  static int64_t Version(uint64_t n, const Found& found) {
-    if (!found.entry) return -1;
-    const int64_t version = VersionOf(n, found.entry->body());
-    EXPECT_GE(version, 0);
-    return version;
-  }
-  int64_t InMemory(uint64_t n) {
-    return Version(n, store_->GetMemory(KeyOf(n), now()));
-  }
-  int64_t Below(uint64_t n) {
-    Found result;
-    absl::Notification done;
-    store_->GetLower(KeyOf(n), 0, now(), [&](Found found) {
-      result = std::move(found);
-      ReleaseTo(&done);
-      done.Notify();
-    });
-    done.WaitForNotification();
-    AcquireFrom(&done);
-    return Version(n, result);
-  }
-  // Pushes what is in memory out of it. Not into the disk queue's way: these
-  // fills stay above.
-  void EvictMemory() {
-    for (uint64_t n = 1'000'000; n < 1'000'400; ++n) {
-      Fill(n, 0, /*lower=*/false, absl::Seconds(1), 60000);
-    }
-  }
-
-  // The same of what was read there, which stays longer.
-  void EvictRead() {
-    for (uint64_t n = 2'000'000; n < 2'000'400; ++n) {
-      Fill(n, 0, /*lower=*/false, absl::Seconds(1), 60000);
-      for (int i = 0; i < 3; ++i) InMemory(n);
-    }
-  }
-
-  TempDir directory_;
-  std::shared_ptr<HeldFileSystem> system_;
-  std::unique_ptr<rocksdb::Env> env_;
-  SimulatedClock clock_;
-  CountingObserver observer_;
-  TieredOptions options_;
-  std::unique_ptr<TieredStore> store_;
 };
 
+// Also over a real server.
+using TieredServersTest = TieredStoreTest;
+// Not over the shared tier. The daemon does not bound a server's bytes, and a
+// server forgets the start of an entry with the entry.
+using TieredDiskTest = TieredStoreTest;
+
 // Neither from the queue nor from disk, in this process or the next one.
-TEST_F(TieredStoreTest, WhatWasSupersededDoesNotComeBackFromBelow) {
+TEST_P(TieredStoreTest, WhatWasSupersededDoesNotComeBackFromBelow) {
   for (const bool on_disk : {false, true}) {
     SCOPED_TRACE(on_disk);
     Open();
@@ -137,23 +71,23 @@ TEST_F(TieredStoreTest, WhatWasSupersededDoesNotComeBackFromBelow) {
   }
 }
 
-TEST_F(TieredStoreTest, WhatCannotBeToldTheDiskIsHiddenThere) {
+TEST_P(TieredStoreTest, WhatCannotBeToldTheDiskIsHiddenThere) {
   options_.write_queue_entries = 1;
   Open();
   EXPECT_EQ(Fill(1, 1), PutResult::kStored);
   store_->Flush();
-  system_->Hold();
+  Hold();
   Fill(2, 1);  // the queue's thread is busy with it,
   Fill(3, 1);  // and this one waits
   store_->Supersede(KeyOf(1), now(), 0, now());
   EvictRead();
   EXPECT_EQ(Below(1), -1);
-  system_->LetGo();
+  LetGo();
   store_->Flush();
   EXPECT_EQ(Below(1), -1);
 }
 
-TEST_F(TieredStoreTest, TheDisksBoundMayBecomeAnyOther) {
+TEST_P(TieredDiskTest, TheDisksBoundMayBecomeAnyOther) {
   const uint64_t bounds[] = {1,   4,    16,    48,    64,
                              512, 4096, 32768, 102400};  // MiB
   for (const uint64_t from : bounds) {
@@ -178,8 +112,17 @@ TEST_F(TieredStoreTest, TheDisksBoundMayBecomeAnyOther) {
   }
 }
 
-TEST_F(TieredStoreTest, MemoryAloneHasASeedAndNothingBelow) {
+TEST_P(TieredServersTest, OnlyTheSharedTierIsFilledByOthersAndMayBeAway) {
+  Open();
+  EXPECT_TRUE(store_->has_lower());
+  EXPECT_EQ(store_->MayBeYoungerBelow(), is_shared());
+  EXPECT_TRUE(store_->MayFindBelow());
+  EXPECT_TRUE(store_->LowerStats().up);
+}
+
+TEST_P(TieredStoreTest, MemoryAloneHasASeedAndNothingBelow) {
   options_.disk_dir.reset();
+  fleet_ = nullptr;
   Open();
   const key::Seed seed = store_->seed();
   EXPECT_NE(seed, key::Seed{});
@@ -193,7 +136,7 @@ TEST_F(TieredStoreTest, MemoryAloneHasASeedAndNothingBelow) {
   EXPECT_NE(store_->seed(), seed);
 }
 
-TEST_F(TieredStoreTest, ARestartServesFromDiskAndPromotes) {
+TEST_P(TieredServersTest, ARestartServesFromDiskAndPromotes) {
   Open();
   const key::Seed seed = store_->seed();
   ASSERT_EQ(Fill(1, 7), PutResult::kStored);
@@ -203,10 +146,10 @@ TEST_F(TieredStoreTest, ARestartServesFromDiskAndPromotes) {
   EXPECT_EQ(Below(1), 7);
   EXPECT_EQ(InMemory(1), 7);
   EXPECT_EQ(observer_.written(Tier::kMemory), 1) << "a promotion is no fill";
-  EXPECT_EQ(observer_.written(Tier::kDisk), 1);
+  EXPECT_EQ(observer_.written(tier()), 1);
 }
 
-TEST_F(TieredStoreTest, DestructionWritesWhatIsQueued) {
+TEST_P(TieredServersTest, DestructionWritesWhatIsQueued) {
   Open();
   for (uint64_t n = 0; n < 500; ++n) Fill(n, n);
   Open();
@@ -215,7 +158,7 @@ TEST_F(TieredStoreTest, DestructionWritesWhatIsQueued) {
   }
 }
 
-TEST_F(TieredStoreTest, WhatIsNotMeantForDiskDoesNotGetThere) {
+TEST_P(TieredServersTest, WhatIsNotMeantForDiskDoesNotGetThere) {
   Open();
   ASSERT_EQ(Fill(1, 1, /*lower=*/false), PutResult::kStored);
   store_->Flush();
@@ -224,11 +167,11 @@ TEST_F(TieredStoreTest, WhatIsNotMeantForDiskDoesNotGetThere) {
   EXPECT_EQ(Below(1), -1);
 }
 
-TEST_F(TieredStoreTest, AFillForMemoryAloneTakesAnOlderOneOffTheDisk) {
+TEST_P(TieredStoreTest, AFillForMemoryAloneTakesAnOlderOneOffTheDisk) {
   Open();
   ASSERT_EQ(Fill(1, 1), PutResult::kStored);
   store_->Flush();
-  ASSERT_EQ(store_->LowerStats().entries, 1);
+  ExpectEntriesBelow(1);
   clock_.Advance(absl::Seconds(10));
   ASSERT_EQ(Fill(1, 2, /*lower=*/false), PutResult::kStored);
   EvictMemory();
@@ -236,14 +179,14 @@ TEST_F(TieredStoreTest, AFillForMemoryAloneTakesAnOlderOneOffTheDisk) {
   EXPECT_EQ(Below(1), -1);
   Open();
   EXPECT_EQ(Below(1), -1);
-  EXPECT_EQ(store_->LowerStats().entries, 0);
+  ExpectEntriesBelow(0);
 }
 
-TEST_F(TieredStoreTest, WhatWaitsForTheDiskIsFoundOnItsWay) {
+TEST_P(TieredStoreTest, WhatWaitsForTheDiskIsFoundOnItsWay) {
   Open();
-  system_->Hold();
+  Hold();
   ASSERT_EQ(Fill(1, 1), PutResult::kStored);
-  system_->AwaitWriter();
+  AwaitWriter();
   ASSERT_EQ(Fill(2, 2), PutResult::kStored);
   ASSERT_EQ(Fill(2, 3), PutResult::kStored);
   EXPECT_EQ(store_->QueueDepth(), 2);
@@ -252,26 +195,26 @@ TEST_F(TieredStoreTest, WhatWaitsForTheDiskIsFoundOnItsWay) {
   ASSERT_EQ(InMemory(2), -1);
   EXPECT_EQ(Below(1), 1) << "being written";
   EXPECT_EQ(Below(2), 3) << "waiting, and the later one";
-  system_->LetGo();
+  LetGo();
   store_->Flush();
   EXPECT_EQ(store_->QueueDepth(), 0);
   EXPECT_EQ(Below(2), 3);
 }
 
-TEST_F(TieredStoreTest, AFullQueueDropsTheFillAndHidesWhatIsOlder) {
+TEST_P(TieredStoreTest, AFullQueueDropsTheFillAndHidesWhatIsOlder) {
   options_.write_queue_entries = 2;
   Open();
   ASSERT_EQ(Fill(9, 1), PutResult::kStored);
   store_->Flush();
-  system_->Hold();
+  Hold();
   clock_.Advance(absl::Seconds(10));
   ASSERT_EQ(Fill(1, 1), PutResult::kStored);
-  system_->AwaitWriter();
+  AwaitWriter();
   ASSERT_EQ(Fill(2, 1), PutResult::kStored);
   ASSERT_EQ(Fill(3, 1), PutResult::kStored);
   ASSERT_EQ(Fill(9, 2), PutResult::kStored) << "memory takes it";
-  EXPECT_EQ(observer_.dropped(Tier::kDisk, Dropped::kQueueFull), 1);
-  system_->LetGo();
+  EXPECT_EQ(observer_.dropped(tier(), Dropped::kQueueFull), 1);
+  LetGo();
   store_->Flush();
   for (int i = 0; i < 200; ++i) {
     Fill(1'000'000 + i, 0, false, absl::Seconds(1), 60000);
@@ -282,20 +225,20 @@ TEST_F(TieredStoreTest, AFullQueueDropsTheFillAndHidesWhatIsOlder) {
   EXPECT_EQ(Below(3), 1);
 }
 
-TEST_F(TieredStoreTest, BytesBoundTheQueueToo) {
+TEST_P(TieredStoreTest, BytesBoundTheQueueToo) {
   options_.write_queue_bytes = 100'000;
   Open();
-  system_->Hold();
+  Hold();
   ASSERT_EQ(Fill(1, 1), PutResult::kStored);
-  system_->AwaitWriter();
+  AwaitWriter();
   Fill(2, 1, true, absl::Seconds(1), 60000);
   Fill(3, 1, true, absl::Seconds(1), 60000);
-  EXPECT_EQ(observer_.dropped(Tier::kDisk, Dropped::kQueueFull), 1);
-  system_->LetGo();
+  EXPECT_EQ(observer_.dropped(tier(), Dropped::kQueueFull), 1);
+  LetGo();
   store_->Flush();
 }
 
-TEST_F(TieredStoreTest, MemoryGivesUpAnEarlierStartThanTheDiskHas) {
+TEST_P(TieredServersTest, MemoryGivesUpAnEarlierStartThanTheDiskHas) {
   Open();
   ASSERT_EQ(Fill(1, 2), PutResult::kStored);
   Open();  // memory has lost it
@@ -311,7 +254,7 @@ TEST_F(TieredStoreTest, MemoryGivesUpAnEarlierStartThanTheDiskHas) {
   EXPECT_EQ(InMemory(1), 2);
 }
 
-TEST_F(TieredStoreTest, DestructionCopesWithAnEarlierStartInTheQueue) {
+TEST_P(TieredStoreTest, DestructionCopesWithAnEarlierStartInTheQueue) {
   Open();
   ASSERT_EQ(Fill(1, 2), PutResult::kStored);
   Open();
@@ -321,21 +264,21 @@ TEST_F(TieredStoreTest, DestructionCopesWithAnEarlierStartInTheQueue) {
   EXPECT_EQ(Below(1), 2);
 }
 
-TEST_F(TieredStoreTest, AfterTheDrainIsOverWhatIsLeftIsCountedAsDropped) {
+TEST_P(TieredStoreTest, AfterTheDrainIsOverWhatIsLeftIsCountedAsDropped) {
   options_.drain = absl::ZeroDuration();
   Open();
-  system_->Hold();
+  Hold();
   ASSERT_EQ(Fill(1, 1), PutResult::kStored);
-  system_->AwaitWriter();
+  AwaitWriter();
   for (uint64_t n = 2; n < 12; ++n) Fill(n, n);
   std::thread end([&] { store_.reset(); });
-  system_->LetGo();
+  LetGo();
   end.join();
-  const uint64_t dropped = observer_.dropped(Tier::kDisk, Dropped::kShutdown);
-  EXPECT_EQ(observer_.written(Tier::kDisk) + dropped, 11);
+  const uint64_t dropped = observer_.dropped(tier(), Dropped::kShutdown);
+  EXPECT_EQ(observer_.written(tier()) + dropped, 11);
 }
 
-TEST_F(TieredStoreTest, MemoryGivesItUpAlsoWhereTheLaterOneHasExpired) {
+TEST_P(TieredDiskTest, MemoryGivesItUpAlsoWhereTheLaterOneHasExpired) {
   Open();
   EntrySpec spec;
   spec.version = 2;
@@ -351,7 +294,7 @@ TEST_F(TieredStoreTest, MemoryGivesItUpAlsoWhereTheLaterOneHasExpired) {
   EXPECT_EQ(InMemory(1), -1);
 }
 
-TEST_F(TieredStoreTest, AFullQueueOfLookUpsAnswersWithAMissAtOnce) {
+TEST_P(TieredStoreTest, AFullQueueOfLookUpsAnswersWithAMissAtOnce) {
   options_.read_threads = 1;
   options_.read_queue_entries = 1;
   Open();
@@ -359,29 +302,29 @@ TEST_F(TieredStoreTest, AFullQueueOfLookUpsAnswersWithAMissAtOnce) {
   Open();
   absl::Notification in_first;
   absl::Notification go_on;
-  store_->GetLower(KeyOf(2), 0, now(), [&](Found) {
+  store_->GetLower(KeyOf(2), 0, absl::InfinitePast(), now(), [&](Found) {
     in_first.Notify();
     go_on.WaitForNotification();
   });
   in_first.WaitForNotification();
   std::atomic<int> second{0};
-  store_->GetLower(KeyOf(1), 0, now(),
+  store_->GetLower(KeyOf(1), 0, absl::InfinitePast(), now(),
                    [&](Found found) { second = found.entry ? 2 : 1; });
   EXPECT_EQ(store_->LookupQueueDepth(), 1);
   bool third = false;
-  store_->GetLower(KeyOf(1), 7, now(), [&](Found found) {
+  store_->GetLower(KeyOf(1), 7, absl::InfinitePast(), now(), [&](Found found) {
     EXPECT_FALSE(found.entry);
     third = true;
   });
   EXPECT_TRUE(third) << "at once, on this thread";
-  EXPECT_EQ(observer_.errors_of(Tier::kDisk, 7), 1);
+  EXPECT_EQ(observer_.errors_of(tier(), 7), 1);
   EXPECT_EQ(second, 0);
   go_on.Notify();
   store_.reset();
   EXPECT_NE(second, 0) << "called exactly once, whatever happens";
 }
 
-TEST_F(TieredStoreTest, EvictionFromMemoryIsTheEndOnlyOfWhatIsNowhereElse) {
+TEST_P(TieredStoreTest, EvictionFromMemoryIsTheEndOnlyOfWhatIsNowhereElse) {
   Open();
   for (uint64_t n = 0; n < 20; ++n) Fill(n, n, /*lower=*/true);
   store_->Flush();
@@ -392,7 +335,7 @@ TEST_F(TieredStoreTest, EvictionFromMemoryIsTheEndOnlyOfWhatIsNowhereElse) {
   EXPECT_EQ(observer_.removed_last(), evicted - 20);
 }
 
-TEST_F(TieredStoreTest, ErasedIsGoneFromEveryTier) {
+TEST_P(TieredServersTest, ErasedIsGoneFromEveryTier) {
   Open();
   Fill(1, 1);
   EXPECT_TRUE(store_->Erase(KeyOf(1)));
@@ -403,7 +346,7 @@ TEST_F(TieredStoreTest, ErasedIsGoneFromEveryTier) {
 
 // Look-ups that promote, fills that replace and evictions that free memory, all
 // at once: no reader ever sees an earlier start after a later one.
-TEST_F(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
+TEST_P(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
   options_.memory_bytes = 256 << 10;
   options_.max_entry_bytes = 16 << 10;
   Open();
@@ -447,6 +390,15 @@ TEST_F(TieredStoreTest, PromotionNeverBringsAnEarlierStartBack) {
   evictor.join();
   for (std::thread& reader : readers) reader.join();
 }
+
+INSTANTIATE_TEST_SUITE_P(Below, TieredStoreTest,
+                         ::testing::Values(OnDisk(), OnSimulated()),
+                         NameOfBelow);
+INSTANTIATE_TEST_SUITE_P(Below, TieredServersTest,
+                         ::testing::Values(OnDisk(), OnSimulated(), OnRedis()),
+                         NameOfBelow);
+INSTANTIATE_TEST_SUITE_P(Below, TieredDiskTest, ::testing::Values(OnDisk()),
+                         NameOfBelow);
 
 }  // namespace
 }  // namespace fncache::cache::store::testing

@@ -251,6 +251,22 @@ TEST_F(CommandTest, StatsPrintOnce) {
   EXPECT_THAT(actions_.asked(), ElementsAre("Stats", "Stats"));
 }
 
+TEST_F(CommandTest, APurgeThatTheFleetDoesNotKnowYetIsAnError) {
+  actions_.SetStatus(absl::UnavailableError(
+      "purged here, but not in the record of the fleet: down"));
+  EXPECT_EQ(Admin({"purge", "--all"}), 1);
+  EXPECT_EQ(err_,
+            absl::StrCat("fncache admin purge: ", server_->path(),
+                         ": purged here, but not in the record of the fleet: "
+                         "down\n"));
+  EXPECT_THAT(out_, IsEmpty());
+  actions_.SetStatus(absl::OkStatus());
+  actions_.purge.set_shared(true);
+  EXPECT_EQ(Admin({"purge", "--all"}), 0);
+  EXPECT_THAT(out_, HasSubstr("\nThe record of bans has it: other replicas "
+                              "have it within 2 s"));
+}
+
 TEST_F(CommandTest, WhatTheDaemonRefusesIsOneLineAndACode) {
   actions_.SetStatus(absl::FailedPreconditionError(
       "--soft needs stale serving\nand \033[31mmore"));

@@ -2,6 +2,8 @@
 #include "proxy/admin/stats_text.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -212,6 +214,93 @@ TEST(StatsTextTest, SaysWhatSomebodyShouldLookAt) {
                         "! the memory tier is down; the daemon's log says why\n"
                         "! the listener certificate expires in 1h0m\n"
                         "! the upstream certificate has expired\n"));
+}
+
+// A fleet's tier, as docs/admin.md shows it.
+v1::StatsResponse SharedStats() {
+  v1::StatsResponse stats = StatsOfAMinute();
+  *stats.mutable_shared() = Parsed<v1::SharedStats>(R"pb(
+    up: true
+    since { seconds: 1799989140 }
+    cluster: true
+    nodes { address: "redis-0:6379" state: "up" }
+    nodes { address: "redis-1:6379" state: "up" }
+    nodes { address: "redis-2:6379" state: "up" }
+    version: "7.2.4"
+    round_trip { nanos: 310000 }
+    clock_difference { nanos: 2100000 }
+    bans_age { nanos: 400000000 }
+    bans_written: true
+    lookups { name: "hit" count: 7 }
+    writes { name: "stored" count: 8 }
+  )pb");
+  return stats;
+}
+
+TEST(StatsTextTest, TheSharedTierIsAsThePageShowsIt) {
+  const std::string table = TableOf(SharedStats(), {80, 0});
+  const size_t begin = table.find("shared  ");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string shown =
+      table.substr(begin, table.find("\n\n", begin) - begin + 1);
+  std::ifstream in(FNCACHE_SOURCE_DIR "/docs/admin.md");
+  const std::string page(std::istreambuf_iterator<char>(in), {});
+  EXPECT_THAT(page, HasSubstr("\n" + shown + "```\n"));
+  EXPECT_LE(Widest(table), 80u) << table;
+  EXPECT_THAT(TableOf(StatsOfAMinute(), {80, 0}), Not(HasSubstr("shared")));
+}
+
+TEST(StatsTextTest, ASharedTierThatIsDownSaysWhy) {
+  v1::StatsResponse stats = SharedStats();
+  v1::SharedStats* const shared = stats.mutable_shared();
+  shared->set_up(false);
+  shared->mutable_since()->set_seconds(1800000030);
+  shared->set_why("connection \033[31mrefused");
+  shared->mutable_clock_difference()->set_nanos(-2100000);
+  shared->clear_bans_age();
+  for (auto& node : *shared->mutable_nodes()) {
+    node.set_state("down");
+    node.set_why("no");
+    node.mutable_since()->set_seconds(1800000050);
+  }
+  shared->mutable_nodes(1)->set_state("up");
+  for (const char* const address : {"redis-3:6379", "redis-4:6379"}) {
+    v1::SharedStats::Node* const node = shared->add_nodes();
+    *node = shared->nodes(0);
+    node->set_address(address);
+    node->clear_why();
+  }
+  const std::string table = TableOf(stats, {80, 0});
+  EXPECT_THAT(table, HasSubstr("! the shared tier is down for 30s: connection "
+                               "\\x1b[31mrefused\n"
+                               "! its node redis-0:6379 is down for 10s: no\n"
+                               "! its node redis-2:6379 is down for 10s: no\n"
+                               "! its node redis-3:6379 is down for 10s\n\n"));
+  EXPECT_THAT(table,
+              HasSubstr("\nshared  down for 30s  Cluster, nodes 1/5  version "
+                        "7.2.4  round trip 310us\n"
+                        "  clock -2.1ms  bans never read\n\n"));
+}
+
+TEST(StatsTextTest, TheSharedTierIsInTheJson) {
+  const auto of = [](const v1::StatsResponse& stats) {
+    return json::parse(
+        StatsJson(stats, ChangeBetween(absl::nullopt, stats)))["shared"];
+  };
+  EXPECT_EQ(of(StatsOfAMinute()), json());
+  EXPECT_EQ(of(SharedStats()), json({{"up", true},
+                                     {"since_unix_seconds", 1799989140.0},
+                                     {"why", ""},
+                                     {"cluster", true},
+                                     {"nodes", of(SharedStats())["nodes"]},
+                                     {"version", "7.2.4"},
+                                     {"round_trip_seconds", 310e-6},
+                                     {"clock_difference_seconds", 0.0021},
+                                     {"bans_age_seconds", 0.4},
+                                     {"bans_written", true},
+                                     {"lookups", {{"hit", 7}}},
+                                     {"writes", {{"stored", 8}}}}));
+  EXPECT_EQ(of(SharedStats())["nodes"][2]["address"], "redis-2:6379");
 }
 
 TEST(StatsTextTest, ALaterLookTellsItsOwnRates) {

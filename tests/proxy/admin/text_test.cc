@@ -120,6 +120,38 @@ TEST(TextTest, LookUpOfNothing) {
             "key 01ff\nno tier has an entry\n");
 }
 
+TEST(TextTest, LookUpWhileTheSharedTierIsDown) {
+  v1::LookUpResponse response;
+  response.set_key("\001");
+  response.set_shared_down("the clocks \033 differ");
+  EXPECT_EQ(LookUpText(response),
+            "key 01\nnot looked up in the shared tier, which is down: the "
+            "clocks \\x1b differ\nno other tier has an entry\n");
+  response.add_entries()->set_tier("shared");
+  response.clear_shared_down();
+  EXPECT_THAT(LookUpText(response), StartsWith("key 01\n\nshared\n  func"));
+}
+
+TEST(TextTest, PurgeOfAFleet) {
+  v1::PurgeResponse response;
+  response.set_removed(2);
+  response.set_durable(true);
+  response.set_shared(true);
+  EXPECT_EQ(PurgeText("key 00", /*soft=*/false, "/run/a.sock", response),
+            "purged: key 00, on /run/a.sock; 2 entries gone, those in the "
+            "shared tier under a ban, 0 calls in progress that no caller can "
+            "join\nThe record of bans has it: other replicas have it within "
+            "2 s, and it holds after a restart.\n");
+  response.set_unknown_generation(true);
+  EXPECT_THAT(PurgeText("g", /*soft=*/true, "/run/a.sock", response),
+              AllOf(StartsWith("made stale: g, on /run/a.sock; all in memory "
+                               "and those in the shared tier under a ban, 0 "
+                               "calls"),
+                    HasSubstr("no entry in memory was of this generation, and "
+                              "those in the shared tier are of it only if "
+                              "another replica had it. (")));
+}
+
 TEST(TextTest, Purge) {
   EXPECT_EQ(PurgeText("function a", /*soft=*/false, "/run/a.sock",
                       Parsed<v1::PurgeResponse>(R"pb(

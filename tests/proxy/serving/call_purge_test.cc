@@ -417,6 +417,34 @@ TEST_F(SoftPurgeTest, WithStaleIfErrorTheFunctionIsAskedFirst) {
   }
 }
 
+// The record keeps the ban for as long as the entries that the other replica
+// knew. This one has an entry in memory that is kept for longer.
+TEST_F(SoftPurgeTest, OneThatIsLearnedLastsAsLongAsTheEntryInMemory) {
+  options_.policy.stale_while_revalidate = kWindow;
+  auto filled = Fill(Request("a", "t"), Response("t", "before", 3 * 3600));
+  ASSERT_EQ(filled->cache_status(), "fncache; fwd=miss; stored");
+  cache::store::Bans& bans = store_->bans();
+  bans.Share([] { return absl::OkStatus(); }, absl::Hours(1));
+  SimulatedClock& clock = Proxy().clock;
+  clock.Advance(absl::Milliseconds(1));
+  cache::store::StoredBans record;
+  cache::store::StoredKeyBan& ban = record.keys[KeyOf(Request("a", ""))];
+  ban.times.stale = absl::ToUnixNanos(clock.Now());
+  ban.until = absl::ToUnixNanos(clock.Now() + absl::Hours(1));
+  record.keys[cache::key::Key{1, 2}] = ban;  // nothing of this key is here
+  const uint64_t changes = bans.changes();
+  Operator().OnLearned(bans.Learn(record, clock.Now()));
+  EXPECT_GT(bans.changes(), changes) << "the record gets the later end";
+  clock.Advance(absl::Hours(1));
+  bans.Learn({}, clock.Now());
+  ASSERT_EQ(KeyBans(), 1u);
+  auto miss = Fill(Request("a", "t"), Response("t", "after", 3600));
+  EXPECT_EQ(miss->cache_status(), "fncache; fwd=stale; stored");
+  clock.Advance(absl::Hours(3));
+  bans.Learn({}, clock.Now());
+  EXPECT_EQ(KeyBans(), 0u);
+}
+
 TEST_F(SoftPurgeTest, AHardOneAfterItLeavesNothingToServe) {
   options_.policy.stale_while_revalidate = kWindow;
   options_.policy.stale_if_error = kWindow;

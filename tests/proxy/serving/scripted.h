@@ -226,10 +226,17 @@ class ScriptedStore : public cache::store::TieredStore {
     return memory_.Get(key, now);
   }
   bool has_lower() const override { return has_lower_; }
+  bool MayBeYoungerBelow() const override { return younger_below; }
+  bool MayFindBelow() override { return may_find_below; }
   void GetLower(const cache::key::Key& key, cache::FunctionId function,
-                absl::Time now, Done done) override {
+                absl::Time than, absl::Time now, Done done) override {
     MutexLock lock(&mutex_);
+    thans_.push_back(than);
     lookups_.push_back(std::move(done));
+  }
+  std::vector<absl::Time> thans() const {
+    MutexLock lock(&mutex_);
+    return thans_;
   }
   // Takes the next look-up below; waits for it.
   Done NextLookup() {
@@ -282,6 +289,9 @@ class ScriptedStore : public cache::store::TieredStore {
     memory_.Clear();
   }
 
+  // The lower tier is one that other processes fill, too.
+  std::atomic<bool> younger_below{false};
+  std::atomic<bool> may_find_below{true};
   std::atomic<int> fills{0};
   std::atomic<int> fills_below{0};
 
@@ -291,7 +301,9 @@ class ScriptedStore : public cache::store::TieredStore {
   std::atomic<bool> late_{false};
   cache::store::MemoryStore memory_;
   const bool has_lower_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  // The starts that the look-ups below gave.
+  std::vector<absl::Time> thans_ ABSL_GUARDED_BY(mutex_);
   std::deque<Done> lookups_ ABSL_GUARDED_BY(mutex_);
 };
 

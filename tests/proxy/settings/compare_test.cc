@@ -185,12 +185,14 @@ TEST(CompareTest, TheTableKnowsWhatCanChange) {
   for (const Setting& setting : ServeSettings().settings()) {
     if (!setting.reloads) restart.push_back(setting.key);
   }
-  EXPECT_THAT(restart,
-              UnorderedElementsAre("listen", "upstream", "function", "tls_dir",
-                                   "insecure", "upstream_tls_dir",
-                                   "upstream_server_name", "cache.dir",
-                                   "workers", "admin", "admin_socket", "drain",
-                                   "drain_delay", "explain.memory"));
+  EXPECT_THAT(
+      restart,
+      UnorderedElementsAre(
+          "listen", "upstream", "function", "tls_dir", "insecure",
+          "upstream_tls_dir", "upstream_server_name", "cache.dir", "shared.url",
+          "shared.secret_file", "shared.username", "shared.password_file",
+          "shared.tls_dir", "shared.server_name", "shared.prefix", "workers",
+          "admin", "admin_socket", "drain", "drain_delay", "explain.memory"));
   for (const Setting& setting : ServeSettings().settings()) {
     EXPECT_THAT(ReloadNotes(), HasSubstr(setting.key));
   }

@@ -88,6 +88,18 @@ TEST_F(AdminTest, HealthyWhateverTheReadiness) {
   EXPECT_THAT(Page("/healthz"), StartsWith("HTTP/1.1 200 "));
 }
 
+TEST_F(AdminTest, ProbesDoNotDependOnTheSharedTier) {
+  cache::store::SharedFigures shared;
+  shared.why = "connection refused";
+  instruments_.WatchShared([&shared] { return shared; });
+  ready_ = true;
+  EXPECT_THAT(Page("/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Page("/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Page("/metrics"),
+              HasSubstr("\nfncache_tier_up{tier=\"shared\"} 0\n"));
+  EXPECT_THAT(Page("/statusz"), HasSubstr("The shared tier is down since "));
+}
+
 TEST_F(AdminTest, MetricsAreWhatWasCounted) {
   instruments_.function(0).RecordFill(1000);
   const std::string answer = Page("/metrics");

@@ -80,6 +80,7 @@ class DaemonMetricsTest : public ::testing::Test {
              const settings::FunctionOptions& like = {}) {
     settings::DaemonOptions options;
     options.cache_dir = cache_dir;
+    options.shared = shared_;
     settings::FunctionOptions function = like;
     function.name = "function-a";
     function.listen = "127.0.0.1:0";
@@ -132,6 +133,7 @@ class DaemonMetricsTest : public ::testing::Test {
     return value;
   }
 
+  settings::SharedOptions shared_;
   std::unique_ptr<SlowFunction> function_ = std::make_unique<SlowFunction>();
   std::unique_ptr<Daemon> daemon_;
   std::unique_ptr<fn::FunctionRunnerService::Stub> stub_;
@@ -224,6 +226,33 @@ TEST_F(DaemonMetricsTest, ATierIsDownForAsLongAsItsFileSystemIsReadOnly) {
   }
   daemon_ = nullptr;
   EXPECT_EQ(umount(dir.path().c_str()), 0);
+}
+
+TEST_F(DaemonMetricsTest, ADaemonIsReadyWithoutTheServerOfItsSharedTier) {
+  const ::fncache::testing::TempDir dir;
+  shared_.url = "unix:" + dir.File("nothing.sock");
+  shared_.secret_file = dir.File("secret");
+  ::fncache::testing::WriteFile(shared_.secret_file, std::string(32, 's'));
+  Start({}, {});
+  EXPECT_TRUE(absl::StartsWith(Get("/readyz"), "HTTP/1.1 200 "));
+  EXPECT_TRUE(absl::StartsWith(Get("/healthz"), "HTTP/1.1 200 "));
+  ASSERT_EQ(Call("a", "1"), grpc::OK);
+  ASSERT_EQ(Call("a", "2"), grpc::OK);
+  const std::string scrape = Scrape();
+  EXPECT_EQ(Value(scrape, "fncache_tier_up{tier=\"shared\"}"), 0);
+  EXPECT_EQ(Value(scrape, "fncache_tier_up{tier=\"memory\"}"), 1);
+  EXPECT_EQ(Value(scrape, "fncache_shared_lookups_total{result=\"miss\"}"), 0);
+  EXPECT_GE(Value(scrape, "fncache_shared_lookups_total{result=\"down\"}"), 1);
+  for (const char* const series :
+       {"fncache_tier_errors_total{tier=\"shared\",kind=\"corrupt\"}",
+        "fncache_tier_writes_total{function_name=\"function-a\",tier="
+        "\"shared\"}",
+        "fncache_queue_depth{queue=\"shared_lookups\"}"}) {
+    EXPECT_EQ(Value(scrape, series), 0) << series;
+  }
+  EXPECT_TRUE(
+      absl::StrContains(Get("/statusz"), "The shared tier is down since "));
+  daemon_ = nullptr;
 }
 
 TEST_F(DaemonMetricsTest, AnExpiredEntryIsDeletedWithTheBytesItWasWrittenAs) {

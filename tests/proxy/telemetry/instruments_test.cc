@@ -24,6 +24,7 @@
 #include "proxy/telemetry/catalogue.h"
 #include "proxy/telemetry/process_metrics.h"
 #include "proxy/telemetry/purge_metrics.h"
+#include "tests/proxy/telemetry/status_testing.h"
 
 namespace fncache::proxy::telemetry {
 namespace {
@@ -68,7 +69,7 @@ class InstrumentsTest : public testing::Test {
     f().End({method, outcome, code, upstream, absl::Milliseconds(3)});
   }
 
-  Instruments instruments_{{"f", "g"}};
+  Instruments instruments_{{"f", "g"}, /*shared=*/true};
 };
 
 TEST_F(InstrumentsTest, HitsAreHitsAndCollapsedAnswers) {
@@ -337,6 +338,73 @@ TEST_F(InstrumentsTest, AFunctionIsReachableUntilSomebodyFoundOutOtherwise) {
   EXPECT_EQ(OfF("fncache_function_reachable"), "1");
 }
 
+TEST_F(InstrumentsTest, TheSharedTierIsReadAtEachScrape) {
+  EXPECT_FALSE(instruments_.ReadShared().has_value());
+  cache::store::SharedFigures shared;
+  instruments_.WatchShared([&] { return shared; });
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"shared\"}"), "0");
+  EXPECT_EQ(Value("fncache_shared_bans_age_seconds"), "+Inf");
+  EXPECT_EQ(Value("fncache_shared_lookups_total{result=\"rejected\"}"), "0");
+  shared = SharedExample(absl::Now());
+  EXPECT_EQ(Value("fncache_tier_up{tier=\"shared\"}"), "1");
+  EXPECT_EQ(Value("fncache_shared_nodes{state=\"up\"}"), "1");
+  EXPECT_EQ(Value("fncache_shared_nodes{state=\"connecting\"}"), "0");
+  EXPECT_EQ(Value("fncache_shared_nodes{state=\"down\"}"), "1");
+  EXPECT_EQ(Value("fncache_shared_redirections_total"), "11");
+  EXPECT_EQ(Value("fncache_shared_clock_difference_seconds"), "-0.002");
+  EXPECT_EQ(Value("fncache_shared_bans_age_seconds"), "0.4");
+  const auto counts = [this](const char* of) {
+    std::vector<std::string> all;
+    for (const char* const result :
+         {"hit", "miss", "timeout", "down", "rejected", "purged", "stored",
+          "older", "refused", "dropped"}) {
+      all.push_back(Value(absl::StrCat("fncache_shared_", of,
+                                       "_total{result=\"", result, "\"}")));
+    }
+    return absl::StrJoin(all, " ");
+  };
+  EXPECT_EQ(counts("lookups"), "1 2 3 4 5 6    ");
+  EXPECT_EQ(counts("writes"), "      7 8 9 10");
+  EXPECT_EQ(instruments_.ReadShared()->version, "7.2.4");
+  // Its server knows its sizes.
+  EXPECT_EQ(Value("fncache_tier_entries{tier=\"shared\"}"), "");
+  EXPECT_THAT(instruments_.ReadTiers(), testing::IsEmpty());
+}
+
+TEST_F(InstrumentsTest, ReportsOfTheSharedTierAreCounted) {
+  cache::Observer* const store = instruments_.observer();
+  EXPECT_EQ(Value("fncache_tier_errors_total{tier=\"shared\",kind=\"read\"}"),
+            "0");
+  store->OnError(Tier::kShared, TierError::kRead, 0);
+  store->OnWritten(Tier::kShared, 0, 100, absl::Milliseconds(4));
+  store->OnDropped(Tier::kShared, Dropped::kError, 0);
+  store->OnRemoved(Tier::kShared, Removal::kPurged, 0, true, 1, 100);
+  store->OnSharedLookup(absl::Milliseconds(3));
+  EXPECT_EQ(Value("fncache_tier_errors_total{tier=\"shared\",kind=\"read\"}"),
+            "1");
+  EXPECT_EQ(Value("fncache_tier_writes_total{function_name=\"f\","
+                  "tier=\"shared\"}"),
+            "1");
+  EXPECT_EQ(Value("fncache_fills_dropped_total{reason=\"error\"}"), "1");
+  EXPECT_EQ(Value("fncache_shared_lookup_seconds_count"), "1");
+  EXPECT_EQ(Value("fncache_shared_lookup_seconds_sum"), "0.003");
+  EXPECT_THAT(instruments_.registry()->Expose(),
+              Not(HasSubstr("tier=\"shared\",reason=")));
+}
+
+TEST(SeriesTest, ASharedTierHasNoneWhereThereIsNone) {
+  Instruments instruments({"f"});
+  instruments.observer()->OnError(Tier::kShared, TierError::kRead, 0);
+  instruments.observer()->OnSharedLookup(absl::Milliseconds(3));
+  const std::string text = instruments.registry()->Expose();
+  EXPECT_THAT(text, Not(HasSubstr("\"shared\"")));
+  EXPECT_THAT(text, Not(HasSubstr("\nfncache_shared")));
+  for (const uint64_t errors :
+       instruments.Read().tier_errors[static_cast<size_t>(Tier::kShared)]) {
+    EXPECT_EQ(errors, 0u);
+  }
+}
+
 TEST_F(InstrumentsTest, ATierThatIsDownSaysSo) {
   cache::store::StoreStats stats;
   instruments_.WatchTier(Tier::kDisk, [&] { return stats; });
@@ -519,6 +587,7 @@ void WatchAll(Instruments* instruments) {
       return cache::store::StoreStats{1, 2, 3};
     });
   }
+  instruments->WatchShared([] { return cache::store::SharedFigures(); });
   instruments->WatchQueue("disk_fills", [] { return size_t{0}; });
   instruments->WatchReadiness([] { return true; });
   instruments->WatchTrace([] { return insight::trace::TraceStats(); });
@@ -589,7 +658,7 @@ TEST_F(InstrumentsTest, CountersThatAnAlertReadsAreThereFromTheStart) {
 // A Prometheus keeps these for five functions without a call. With all buckets
 // and all status codes from the start there were 2,226.
 TEST(SeriesTest, FiveIdleFunctionsHaveFewerThan700) {
-  Instruments instruments({"a", "b", "c", "d", "e"});
+  Instruments instruments({"a", "b", "c", "d", "e"}, /*shared=*/true);
   WatchAll(&instruments);
   for (cache::FunctionId id = 1; id < 5; ++id) {
     instruments.WatchConnections(

@@ -117,6 +117,8 @@ TEST_F(StatusJsonTest, IsWhatTheSchemaSays) {
                                             cache::Dropped::kError, 0);
   source_.instruments.observer()->OnError(cache::Tier::kDisk,
                                           cache::TierError::kWrite, 0);
+  source_.instruments.WatchShared(
+      [&] { return SharedExample(source_.clock.Now()); });
   Status status = source_.Now();
   status.functions[0].miss_paths = {{"context.now", 7}};
   status.functions[0].miss_writers = {{"kubectl", 3}};
@@ -187,6 +189,29 @@ TEST_F(StatusJsonTest, TellsTheNumbersOfThePage) {
   EXPECT_EQ(total["upstream_latency"]["p99_seconds"], 2);
   EXPECT_EQ(total["upstream_calls_by_code"]["OK"], 3);
   EXPECT_TRUE(page["functions"][1]["last_minute"]["hit_rate"].is_null());
+}
+
+TEST_F(StatusJsonTest, HasTheSharedTierWhereThereIsOne) {
+  EXPECT_EQ(Parse(source_.Now())["shared"], json());
+  cache::store::SharedFigures figures = SharedExample(source_.clock.Now());
+  source_.instruments.WatchShared([&figures] { return figures; });
+  const json shared = Parse(source_.Now())["shared"];
+  EXPECT_EQ(shared["up"], true);
+  EXPECT_EQ(shared["since_unix_seconds"], 1'799'999'910.0);
+  EXPECT_EQ(shared["cluster"], true);
+  EXPECT_EQ(shared["nodes"][1], json({{"address", "redis-1:6379"},
+                                      {"state", "down"},
+                                      {"since_unix_seconds", 1'799'999'998.0},
+                                      {"why", "Connection <refused>"}}));
+  EXPECT_EQ(shared["version"], "7.2.4");
+  EXPECT_EQ(shared["round_trip_seconds"], 310e-6);
+  EXPECT_EQ(shared["clock_difference_seconds"], -0.002);
+  EXPECT_EQ(shared["bans_age_seconds"], 0.4);
+  EXPECT_EQ(shared["bans_written"], true);
+  EXPECT_EQ(shared["lookups"]["purged"], 6);
+  EXPECT_EQ(shared["writes"]["dropped"], 10);
+  figures = {};
+  EXPECT_EQ(Parse(source_.Now())["shared"]["bans_age_seconds"], json());
 }
 
 TEST_F(StatusJsonTest, HasTuningWhereItIsOn) {

@@ -108,6 +108,40 @@ TEST(StatusPageTest, TellsOfEachTierHowFullItIs) {
                 "data-of=\"evicted\">1,000<td data-of=\"expired\">0"));
 }
 
+TEST(StatusPageTest, TellsOfTheSharedTierWhereThereIsOne) {
+  StatusSource source({"f"});
+  EXPECT_THAT(RenderStatusPage(source.Now()), Not(HasSubstr("Shared tier")));
+  cache::store::SharedFigures shared = SharedExample(source.clock.Now());
+  source.instruments.WatchShared([&shared] { return shared; });
+  EXPECT_THAT(
+      RenderStatusPage(source.Now()),
+      HasSubstr(
+          "<h2>Shared tier</h2>\n<table class=settings>\n"
+          "<tr><td>up since<td>2027-01-15 07:58:30 UTC</tr>\n"
+          "<tr><td>server<td>version 7.2.4, a Cluster</tr>\n"
+          "<tr><td>round trip<td>310 µs</tr>\n"
+          "<tr><td>this clock<td>2.0 ms behind the server's</tr>\n"
+          "<tr><td>record of bans<td>read 400 ms ago, has the bans of this "
+          "daemon</tr>\n"
+          "<tr><td>look-ups since the start<td>hit 1, miss 2, timeout 3, down "
+          "4, rejected 5, purged 6</tr>\n"
+          "<tr><td>writes since the start<td>stored 7, older 8, refused 9, "
+          "dropped 10</tr>\n"
+          "<tr><td>redis-0:6379<td>up since 2027-01-15 07:58:29 UTC</tr>\n"
+          "<tr><td>redis-1:6379<td>down since 2027-01-15 07:59:58 UTC: "
+          "Connection &lt;refused&gt;</tr>\n</table>"));
+  shared.up = false;
+  shared.why = "a <reason>";
+  shared.bans_written = false;
+  EXPECT_THAT(RenderStatusPage(source.Now()),
+              AllOf(HasSubstr("<td><span class=bad>down</span> since<td>"
+                              "2027-01-15 07:58:30 UTC: a &lt;reason&gt;"),
+                    HasSubstr("ago, lacks some of the bans of this daemon")));
+  shared.bans_age = absl::InfiniteDuration();
+  EXPECT_THAT(RenderStatusPage(source.Now()),
+              HasSubstr("<td>record of bans<td>not read yet</tr>"));
+}
+
 TEST(StatusPageTest, TellsOfTheAccessLogWhereThereIsOne) {
   StatusSource source({"f"});
   EXPECT_THAT(RenderStatusPage(source.Now()), Not(HasSubstr("Access log")));

@@ -126,6 +126,30 @@ TEST_F(ProblemsTest, ASettingsFileThatIsNotInForceIsToldWithTheReason) {
               testing::HasSubstr("listen: a -> b, workers: 1 -> 2."));
 }
 
+TEST_F(ProblemsTest, ASharedTierThatIsDownIsNamedWithTimeAndReason) {
+  cache::store::SharedFigures shared = SharedExample(source_.clock.Now());
+  source_.instruments.WatchShared([&shared] { return shared; });
+  EXPECT_THAT(
+      Problems(),
+      ElementsAre("warning nodes_not_up shared: 1 of 2 nodes of the shared "
+                  "tier's server are not up. The first is redis-1:6379, down: "
+                  "Connection <refused>."));
+  shared.server.nodes.pop_back();
+  EXPECT_THAT(Problems(), IsEmpty());
+  shared.bans_written = false;
+  EXPECT_THAT(Problems(),
+              ElementsAre("warning bans_not_shared shared: The record of bans "
+                          "lacks a purge of this daemon, so other replicas do "
+                          "not know it. That is retried."));
+  shared.up = false;
+  shared.why = "the clocks differ by 3s";
+  EXPECT_THAT(Problems(),
+              ElementsAre("error tier_down shared: The shared tier is down "
+                          "since 2027-01-15 07:58:30 UTC (for 1m 30s): the "
+                          "clocks differ by 3s. Look-ups there are misses, and "
+                          "fills are dropped there."));
+}
+
 TEST_F(ProblemsTest, ErrorsOfAFunctionAreToldForAMinute) {
   source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);
   source_.Call(0, Outcome::kMiss, absl::Seconds(1), 14);

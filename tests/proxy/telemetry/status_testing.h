@@ -15,6 +15,31 @@
 
 namespace fncache::proxy::telemetry {
 
+// A shared tier that is up, on a Cluster of two nodes of which one is down.
+inline cache::store::SharedFigures SharedExample(absl::Time now) {
+  cache::store::SharedFigures shared;
+  shared.up = true;
+  shared.since = now - absl::Seconds(90);
+  shared.version = "7.2.4";
+  shared.round_trip = absl::Microseconds(310);
+  shared.clock_difference = absl::Milliseconds(-2);
+  shared.bans_age = absl::Milliseconds(400);
+  shared.bans_written = true;
+  shared.lookups = {1, 2, 3, 4, 5, 6};
+  shared.writes = {7, 8, 9, 10};
+  shared.server.cluster = true;
+  shared.server.redirections = 11;
+  shared.server.nodes.resize(2);
+  shared.server.nodes[0].address = "redis-0:6379";
+  shared.server.nodes[0].state = resp::Node::State::kUp;
+  shared.server.nodes[0].since = now - absl::Seconds(91);
+  shared.server.nodes[1].address = "redis-1:6379";
+  shared.server.nodes[1].state = resp::Node::State::kDown;
+  shared.server.nodes[1].since = now - absl::Seconds(2);
+  shared.server.nodes[1].why = "Connection <refused>";
+  return shared;
+}
+
 // Instruments, simulated time and a history of it; Now() is what the pages are
 // given. For one thread.
 class StatusSource {
@@ -71,6 +96,7 @@ class StatusSource {
                                   {},
                                   function.last_error()});
     }
+    status.shared = instruments.ReadShared();
     status.certificates = instruments.ReadCertificates();
     return status;
   }

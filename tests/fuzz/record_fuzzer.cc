@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as the record of bans: never a crash, and what opens are the bans
+// of its message. The first byte says whether the rest is the record itself, a
+// message to seal, or what follows the prefix of a bans file with a right
+// checksum.
+#include <xxhash.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "cache/store/shared_value.h"
+#include "tests/fuzz/check.h"
+
+namespace fncache::cache::store {
+namespace {
+
+using fuzz::Check;
+
+// Secret and prefix of the document's vectors.
+const Seal& TheSeal() {
+  static const Seal* const seal =
+      new Seal("0123456789abcdef0123456789abcdef", "fncache");
+  return *seal;
+}
+
+// docs/storage-format.md, made from the format's description alone.
+std::string File(absl::string_view message) {
+  std::string bytes("fncbans\x01", 8);
+  const uint64_t checksum = XXH3_64bits_withSeed(message.data(), message.size(),
+                                                 XXH3_64bits(bytes.data(), 8));
+  for (int i = 0; i < 8; ++i) {
+    bytes.push_back(static_cast<char>(checksum >> (8 * i)));
+  }
+  return absl::StrCat(bytes, message);
+}
+std::string Sealed(absl::string_view file) {
+  return absl::StrCat("1", TheSeal().Close(file, "1bans"));
+}
+
+bool Same(const StoredBans& a, const StoredBans& b) {
+  if (!(a.all == b.all) || a.functions != b.functions ||
+      a.generations != b.generations || a.keys.size() != b.keys.size()) {
+    return false;
+  }
+  for (const auto& [key, ban] : a.keys) {
+    const auto it = b.keys.find(key);
+    if (it == b.keys.end() || !(it->second.times == ban.times) ||
+        it->second.until != ban.until) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void CheckRecord(absl::string_view bytes) {
+  const auto bans = DecodeRecord(TheSeal(), bytes);
+  if (!bans.ok()) return Check(absl::IsDataLoss(bans.status()));
+  const auto again = DecodeRecord(TheSeal(), EncodeRecord(TheSeal(), *bans));
+  Check(again.ok() && Same(*again, *bans));
+  std::string bad(bytes);
+  bad.back() = static_cast<char>(bad.back() ^ 1);
+  Check(!DecodeRecord(TheSeal(), bad).ok());
+}
+
+// A message opens exactly where the bans file would be read.
+void CheckMessage(absl::string_view file) {
+  const auto bans = DecodeBans(file);
+  const auto record = DecodeRecord(TheSeal(), Sealed(file));
+  Check(bans.ok() == record.ok());
+  if (bans.ok()) Check(Same(*bans, *record));
+  CheckRecord(Sealed(file));
+}
+
+}  // namespace
+}  // namespace fncache::cache::store
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace fncache::cache::
+      store;  // NOLINT(google-build-using-namespace)
+  if (size == 0 || size > 64 * 1024) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1,
+                                size - 1);
+  if (data[0] % 3 == 0) {
+    CheckRecord(bytes);
+  } else {
+    CheckMessage(data[0] % 3 == 1 ? std::string(bytes) : File(bytes));
+  }
+  return 0;
+}
