@@ -63,7 +63,7 @@ class SharedTier {
   // Sets the clock forward to the time of a real server, which compares it. A
   // fill of more than kClockTolerance ago seems late to it.
   void FollowRealTime();
-  // Of a real server: its clock is that of the machine.
+  // True: the server is a real one, whose clock is that of the machine.
   bool follows() const { return clock_ != nullptr; }
 
   // The last store that a replica made.
