@@ -8,14 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "common/tls_contexts.h"
+#include "common/curl.h"
 
 namespace fncache {
 namespace {
-
-struct HeadersDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
 
 struct Transfer {
   const HttpClient::Options& options;
@@ -32,20 +28,8 @@ size_t TakeBody(char* bytes, size_t size, size_t count, void* transfer) {
   return taken;  // less than there is ends the transfer
 }
 
-// Leaves the check of a server's certificate to libcurl; our own checks are for
-// functions.
-CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
-  LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
-  return CURLE_OK;
-}
-
 bool Stopped(const HttpClient::Options& options) {
   return options.stop != nullptr && options.stop->load();
-}
-
-CURL* MakeEasy() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return started == CURLE_OK ? curl_easy_init() : nullptr;
 }
 
 int Progress(void* transfer, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
@@ -58,7 +42,7 @@ void HttpClient::EasyDeleter::operator()(void* easy) const {
   curl_easy_cleanup(easy);
 }
 
-HttpClient::HttpClient() : easy_(MakeEasy()) {}
+HttpClient::HttpClient() : easy_(MakeCurl()) {}
 
 HttpClient::~HttpClient() = default;
 
@@ -68,7 +52,7 @@ absl::StatusOr<HttpAnswer> HttpClient::Get(const std::string& url,
     return absl::UnavailableError(absl::StrCat(url, ": ", why));
   };
   if (easy_ == nullptr) return failed("libcurl cannot be used");
-  std::unique_ptr<curl_slist, HeadersDeleter> headers;
+  std::unique_ptr<curl_slist, CurlListDeleter> headers;
   for (const std::string& header : options.headers) {
     curl_slist* const more = curl_slist_append(headers.get(), header.c_str());
     if (more == nullptr) return failed("out of memory");
@@ -88,7 +72,7 @@ absl::StatusOr<HttpAnswer> HttpClient::Get(const std::string& url,
       curl, CURLOPT_TIMEOUT_MS,
       static_cast<long>(  // NOLINT(google-runtime-int): curl's
           std::max<int64_t>(1, absl::ToInt64Milliseconds(options.timeout))));
-  curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, OwnTls);
+  curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, LeaveTlsToCurl);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
   if (!options.ca_file.empty()) {

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
-#include "common/tls_contexts.h"
+#include "common/curl.h"
 
 namespace fncache::resp {
 namespace {
@@ -28,15 +28,6 @@ namespace {
 constexpr size_t kMostWords = 320;
 // Time between two looks at the stop flag, in milliseconds.
 constexpr int64_t kSlice = 50;
-
-struct ListDeleter {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-
-CURLcode OwnTls(CURL* /*easy*/, void* context, void* /*unused*/) {
-  LeaveToItsLibrary(static_cast<SSL_CTX*>(context));
-  return CURLE_OK;
-}
 
 // CURLOPT_ERRORBUFFER has the first failure only, which may be one that did not
 // matter.
@@ -50,13 +41,8 @@ int StopNow(void* stop, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return *static_cast<const std::atomic<bool>*>(stop) ? 1 : 0;
 }
 
-CURL* MakeEasy() {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
-  return started == CURLE_OK ? curl_easy_init() : nullptr;
-}
-
 void SetTls(CURL* easy, const std::string& dir) {
-  curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, OwnTls);
+  curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, LeaveTlsToCurl);
   curl_easy_setopt(easy, CURLOPT_SSL_ENABLE_ALPN, 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
   curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
@@ -95,7 +81,7 @@ std::string Words(absl::string_view text, absl::string_view secret) {
 Connection::Connection(std::string secret, const std::atomic<bool>* stop)
     : secret_(std::move(secret)),
       stop_(stop),
-      easy_(MakeEasy(), &curl_easy_cleanup) {}
+      easy_(MakeCurl(), &curl_easy_cleanup) {}
 
 absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
     const Peer& peer, const std::string& tls_dir, std::string secret,
@@ -107,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(
   Endpoint named = peer.endpoint;
   if (named.tls) named.host = peer.name;
   // From any host and port to this one.
-  const std::unique_ptr<curl_slist, ListDeleter> to(curl_slist_append(
+  const std::unique_ptr<curl_slist, CurlListDeleter> to(curl_slist_append(
       nullptr, absl::StrCat("::", AddressOf(peer.endpoint)).c_str()));
   if (!named.unix_path.empty()) {
     curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, named.unix_path.c_str());
