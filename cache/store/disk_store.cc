@@ -17,6 +17,7 @@
 #include "cache/store/disk_tally.h"
 #include "cache/store/function_table.h"
 #include "cache/store/hidden_keys.h"
+#include "cache/store/highest_time.h"
 #include "cache/store/stored_entry.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
@@ -102,9 +103,7 @@ class RocksDiskStore final : public DiskStore {
         std::max(now, LatestTime()));
   }
   const DiskDirectory& directory() const override { return *directory_; }
-  absl::Time LatestTime() const override {
-    return absl::FromUnixNanos(highest_.load(std::memory_order_relaxed));
-  }
+  absl::Time LatestTime() const override { return latest_.get(); }
   uint64_t EntriesOf(FunctionId function) const override;
 
   Found Find(const key::Key& key, FunctionId function, absl::Time now,
@@ -186,10 +185,6 @@ class RocksDiskStore final : public DiskStore {
   void LogDamage(absl::string_view why);
   void EraseDamaged(const key::Key& key, FunctionId function, absl::Time now);
 
-  // The latest of all times given so far, so that a deadline that has passed
-  // stays so.
-  absl::Time Latest(absl::Time now);
-
   std::shared_ptr<const FunctionTable> Functions() const {
     MutexLock lock(&functions_mutex_);
     return functions_;
@@ -217,8 +212,7 @@ class RocksDiskStore final : public DiskStore {
   std::shared_ptr<const FunctionTable> functions_
       ABSL_GUARDED_BY(functions_mutex_);
 
-  // The highest time seen, Unix nanoseconds.
-  std::atomic<int64_t> highest_{0};
+  HighestTime latest_;
 
   // One writer at a time. Locked before db_mutex_.
   mutable Mutex write_mutex_ ABSL_ACQUIRED_BEFORE(db_mutex_);
@@ -247,7 +241,7 @@ class RocksDiskStore final : public DiskStore {
 absl::Status RocksDiskStore::OpenDb() {
   rocksdb::Options options = DatabaseOptions(capacity(), env_.get());
   tally_->Listen(&options);
-  const absl::Time now = Latest(clock_->Now());
+  const absl::Time now = latest_.See(clock_->Now());
   auto opened = OpenDatabase(*directory_, options, now);
   if (!opened.ok()) return opened.status();
   DiskState& state = opened->state;
@@ -265,7 +259,7 @@ absl::Status RocksDiskStore::OpenDb() {
     opened = RecreateDatabase(*directory_, options, now);
     if (!opened.ok()) return opened.status();
   }
-  Latest(opened->state.time);
+  latest_.See(opened->state.time);
   db_ = std::move(opened->db);
   tally_->Load(db_.get(), opened->state.functions);
   degraded_ = false;
@@ -302,7 +296,7 @@ Stored RocksDiskStore::Decode(const key::Key& key,
 
 Found RocksDiskStore::Find(const key::Key& key, FunctionId function,
                            absl::Time now, SteadyTime /*began*/) {
-  const absl::Time latest = Latest(now);
+  const absl::Time latest = latest_.See(now);
   bool damaged = false;
   {
     ReaderMutexLock lock(&db_mutex_);
@@ -403,7 +397,7 @@ RocksDiskStore::There RocksDiskStore::Look(const key::Key& key, absl::Time now,
 EntryRef RocksDiskStore::Alive(const key::Key& key, const rocksdb::Slice& value,
                                absl::Time now) {
   Stored stored = Decode(key, value);
-  if (!stored.entry || stored.entry->kept_until() <= Latest(now) ||
+  if (!stored.entry || stored.entry->kept_until() <= latest_.See(now) ||
       hidden_.IsHidden(key, stored.entry->started()) ||
       !MayKeep(*stored.entry)) {
     return nullptr;
@@ -418,7 +412,7 @@ PutResult RocksDiskStore::PutOrGet(const key::Key& key, EntryRef entry,
   const auto begin = std::chrono::steady_clock::now();
   if (!entry) return PutResult::kTooLarge;
   const FunctionId function = entry->function();
-  if (entry->kept_until() <= Latest(now)) return PutResult::kExpired;
+  if (entry->kept_until() <= latest_.See(now)) return PutResult::kExpired;
   const auto drop = [&](Dropped why, PutResult result) {
     observer_->OnDropped(Tier::kDisk, why, function);
     Hide(key, entry->started());
@@ -513,7 +507,7 @@ bool RocksDiskStore::IsAtWork() const {
 }
 
 bool RocksDiskStore::Erase(const key::Key& key) {
-  const absl::Time now = Latest(clock_->Now());
+  const absl::Time now = latest_.See(clock_->Now());
   MutexLock write(&write_mutex_);
   if (!Writable(now)) {
     Hide(key, now);
@@ -637,7 +631,7 @@ std::string RocksDiskStore::EncodeState(absl::Time now) const {
 
 bool RocksDiskStore::Write(rocksdb::WriteBatch* batch, absl::Time now,
                            FunctionId function) {
-  const absl::Time latest = Latest(now);
+  const absl::Time latest = latest_.See(now);
   batch->Put(kStateKey, EncodeState(latest));
   // The write is not synced. The operating system has it, so it survives the
   // end of the process.
@@ -657,7 +651,7 @@ bool RocksDiskStore::WriteState(absl::Time now) {
 }
 
 void RocksDiskStore::Tick(absl::Time now) {
-  const absl::Time latest = Latest(now);
+  const absl::Time latest = latest_.See(now);
   MutexLock write(&write_mutex_);
   if (!Writable(now)) return;
   ReaderMutexLock lock(&db_mutex_);
@@ -737,15 +731,6 @@ bool RocksDiskStore::Writable(absl::Time now) {
         {{"dir", directory_->path()}});
   }
   return !degraded_;
-}
-
-absl::Time RocksDiskStore::Latest(absl::Time now) {
-  const int64_t given = absl::ToUnixNanos(now);
-  int64_t seen = highest_.load(std::memory_order_relaxed);
-  while (seen < given && !highest_.compare_exchange_weak(
-                             seen, given, std::memory_order_relaxed)) {
-  }
-  return absl::FromUnixNanos(std::max(seen, given));
 }
 
 // -------------------------------------------------------------- Changing

@@ -161,7 +161,7 @@ Found MemoryAndLower::LookBelow(const key::Key& key, FunctionId function,
                                 SteadyTime began) {
   LowerTier* const tier = lower_tier();
   Stripe& stripe = StripeOf(key);
-  const absl::Time latest = Latest(now);
+  const absl::Time latest = latest_.See(now);
   bool expired = false;
   // A fill in between starts it over, because the entry found may be older.
   for (int attempt = 0; attempt < 4; ++attempt) {

@@ -28,6 +28,7 @@
 #include "cache/key/key.h"
 #include "cache/observer.h"
 #include "cache/store/disk_directory.h"
+#include "cache/store/highest_time.h"
 #include "cache/store/lower_store.h"
 #include "cache/store/memory_store.h"
 #include "cache/store/tiered_store.h"
@@ -131,16 +132,6 @@ class MemoryAndLower final : public TieredStore {
     std::atomic<uint64_t> fills{0};
   };
 
-  // The latest of all times given so far, so that an entry that has expired
-  // stays so.
-  absl::Time Latest(absl::Time now) {
-    const int64_t given = absl::ToUnixNanos(now);
-    int64_t seen = latest_.load(std::memory_order_relaxed);
-    while (seen < given && !latest_.compare_exchange_weak(
-                               seen, given, std::memory_order_relaxed)) {
-    }
-    return absl::FromUnixNanos(std::max(seen, given));
-  }
   Stripe& StripeOf(const key::Key& key) {
     return stripes_[key.high % kStripes];
   }
@@ -178,7 +169,7 @@ class MemoryAndLower final : public TieredStore {
   const absl::Duration retry_;
   const key::Seed seed_ = RandomSeed();  // without a lower tier
   MemoryStore memory_;
-  std::atomic<int64_t> latest_{0};  // Unix nanoseconds
+  HighestTime latest_;
   std::array<Stripe, kStripes> stripes_;
   std::chrono::steady_clock::time_point caught_up_;  // on the queue's thread
   std::string logged_;  // the last failure; on the opening thread

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "cache/store/function_table.h"
 #include "cache/store/hidden_keys.h"
+#include "cache/store/highest_time.h"
 #include "cache/store/shared_value.h"
 #include "common/log.h"
 #include "common/log_limiter.h"
@@ -111,7 +112,7 @@ class FleetStore final : public SharedStore {
     writes_[SharedFigures::kDropped].fetch_add(1, std::memory_order_relaxed);
     observer_->OnDropped(Tier::kShared, why, function);
   }
-  void Tick(absl::Time now) override { Latest(now); }
+  void Tick(absl::Time now) override { latest_.See(now); }
   StoreStats Stats() const override {
     StoreStats stats;
     stats.up = record_.Describe().up;
@@ -159,14 +160,6 @@ class FleetStore final : public SharedStore {
                                     SharedFigures::Write* how);
   void Keep();
 
-  absl::Time Latest(absl::Time now) {
-    const int64_t given = absl::ToUnixNanos(now);
-    int64_t seen = highest_.load(std::memory_order_relaxed);
-    while (seen < given && !highest_.compare_exchange_weak(
-                               seen, given, std::memory_order_relaxed)) {
-    }
-    return absl::FromUnixNanos(std::max(seen, given));
-  }
   std::shared_ptr<const FunctionTable> Functions() const {
     MutexLock lock(&mutex_);
     return functions_;
@@ -186,8 +179,7 @@ class FleetStore final : public SharedStore {
   const std::unique_ptr<Observer> no_observer_;
   Observer* const observer_;
   const bool sync_by_itself_;
-  // The highest time seen, Unix nanoseconds.
-  std::atomic<int64_t> highest_{0};
+  HighestTime latest_;
   std::atomic<int64_t> timeout_;  // nanoseconds
   std::atomic<uint64_t> max_entry_bytes_;
 
@@ -211,7 +203,7 @@ class FleetStore final : public SharedStore {
 };
 
 void FleetStore::Attach(Bans* bans, absl::Time now) {
-  Latest(now);
+  latest_.See(now);
   bans->Share([this] { return Sync(); }, kKeyLasts);
   if (sync_by_itself_) keeper_ = std::thread([this] { Keep(); });
 }
@@ -260,7 +252,7 @@ Found FleetStore::Judge(const key::Key& key, absl::string_view bytes,
     return {};
   }
   if (hidden_.IsHidden(key, entry->started()) || !MayKeep(*entry)) return {};
-  if (IsFromTheFuture(*entry, now) || Latest(now) >= entry->kept_until()) {
+  if (IsFromTheFuture(*entry, now) || latest_.See(now) >= entry->kept_until()) {
     return {nullptr, /*expired=*/true};
   }
   *how = SharedFigures::kHit;
@@ -269,7 +261,7 @@ Found FleetStore::Judge(const key::Key& key, absl::string_view bytes,
 
 Found FleetStore::Find(const key::Key& key, FunctionId function, absl::Time now,
                        SteadyTime began) {
-  Latest(now);
+  latest_.See(now);
   const auto miss = [this](SharedFigures::Lookup how) {
     Count(how);
     return Found{};
@@ -434,7 +426,7 @@ PutResult FleetStore::PutOrGet(const key::Key& key, EntryRef entry,
   if (!entry) return PutResult::kTooLarge;
   const FunctionId function = entry->function();
   const absl::Time started = entry->started();
-  const absl::Duration left = entry->kept_until() - Latest(now);
+  const absl::Duration left = entry->kept_until() - latest_.See(now);
   if (left < absl::Milliseconds(1)) return PutResult::kExpired;
   const auto functions = Functions();
   const StoredFunction* const name = functions->Find(function);
@@ -491,7 +483,7 @@ PutResult FleetStore::PutOrGet(const key::Key& key, EntryRef entry,
 PutResult FleetStore::EraseUpTo(const key::Key& key, absl::Time started,
                                 FunctionId function, absl::Time now,
                                 EntryRef* later) {
-  Latest(now);
+  latest_.See(now);
   if (hidden_.IsHidden(key, started + absl::Nanoseconds(1))) {
     return PutResult::kOlder;
   }
@@ -504,7 +496,7 @@ PutResult FleetStore::EraseUpTo(const key::Key& key, absl::Time started,
 }
 
 bool FleetStore::Erase(const key::Key& key) {
-  const absl::Time now = Latest(clock_->Now());
+  const absl::Time now = latest_.See(clock_->Now());
   if (record_.usable()) {
     const std::string name = seal_.NameOf(key);
     const resp::Answer answer = RunCommand(server_.get(), name, {"DEL", name});
@@ -518,7 +510,7 @@ bool FleetStore::Erase(const key::Key& key) {
 
 PurgedKey FleetStore::Purge(const key::Key& key, absl::Time until,
                             absl::Time now) {
-  Latest(now);
+  latest_.See(now);
   const std::vector<Inspection> there = Inspect(key);
   SharedFigures::Write how;
   const auto stored =
