@@ -33,6 +33,15 @@ absl::Status Failure(const resp::Answer& answer) {
   return absl::UnavailableError("the server's reply is of another kind");
 }
 
+// A hard ban of everything, as Learn reports it.
+Bans::Learned Everything(absl::Time before) {
+  Bans::Learned learned;
+  learned.all = true;
+  learned.hard = true;
+  learned.before = before;
+  return learned;
+}
+
 bool IsOfTime(const resp::Reply& reply, int64_t* value) {
   return reply.kind == resp::Reply::Kind::kText &&
          absl::SimpleAtoi(reply.text, value);
@@ -90,11 +99,7 @@ absl::Status SharedRecord::Round(std::vector<Bans::Learned>* news) {
     const absl::Duration absence =
         look.sent - (last == kNever ? created_ : absl::Nanoseconds(last));
     if (absence > kKeyLasts) {
-      Bans::Learned everything;
-      everything.all = true;
-      everything.hard = true;
-      everything.before = now;
-      news->push_back(std::move(everything));
+      news->push_back(Everything(now));
     }
     read_.store(absl::ToInt64Nanoseconds(look.sent), std::memory_order_release);
 
@@ -207,13 +212,9 @@ absl::Status SharedRecord::ReadRecord(const Look& look, absl::Time now,
             "purged",
             {{"error", decoded.status().message()}, {"more", unlogged}});
       }
-      Bans::Learned everything;
-      everything.all = true;
-      everything.hard = true;
-      everything.before = ServerTime(options_.clock->Now()) + kPurgeAhead;
-      options_.bans->Ban(Bans::Kind::kAll, "", "", everything.before,
-                         /*soft=*/false);
-      news->push_back(std::move(everything));
+      const absl::Time before = ServerTime(options_.clock->Now()) + kPurgeAhead;
+      options_.bans->Ban(Bans::Kind::kAll, "", "", before, /*soft=*/false);
+      news->push_back(Everything(before));
     }
   }
   Bans::Learned learned = options_.bans->Learn(record, now);
