@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/shared_check.h"
 
-#include <chrono>
 #include <cstdint>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "cache/store/shared_scripts.h"
 #include "cache/store/shared_store.h"
+#include "cache/store/shared_value.h"
 #include "common/size.h"
 #include "common/utf8.h"
 
@@ -48,7 +48,7 @@ class Check {
 
   absl::StatusOr<SharedReport> Run() {
     const std::string value =
-        absl::StrFormat("1%020dfncache checks", absl::ToUnixNanos(absl::Now()));
+        absl::StrCat(cache::store::ClearHeader(absl::Now()), "fncache checks");
     // The script stores nothing after this time of the server.
     const std::string never = absl::StrCat("1", std::string(20, '9'));
     // In a Cluster the first look finds the node of the record, the second one
@@ -89,13 +89,8 @@ class Check {
   }
 
   void Ask(absl::string_view key, std::vector<absl::string_view> words) {
-    resp::Command command;
-    command.words = std::move(words);
-    command.key = key;
-    command.deadline = std::chrono::steady_clock::now() +
-                       absl::ToChronoNanoseconds(SharedStore::kWriteLimit);
     asked_ = absl::Now();
-    answer_ = server_->Run(command);
+    answer_ = cache::store::RunCommand(server_, key, std::move(words));
     took_ = absl::Now() - asked_;
   }
 
