@@ -149,7 +149,8 @@ absl::Status CheckCertificates(bool check, settings::ServeOptions* options) {
 
 // Reads the files of the shared tier, if there is one. Returns the exit code if
 // they are not good, else 0.
-int ReadSharedFiles(settings::EffectiveSettings* effective, SharedTier* tier) {
+int ReadSharedFiles(bool check, settings::EffectiveSettings* effective,
+                    SharedTier* tier) {
   settings::ServeOptions* const options = &effective->options;
   if (options->daemon.shared.url.empty()) return 0;
   absl::StatusOr<SharedTier> read = ReadSharedTier(options->daemon.shared);
@@ -159,8 +160,10 @@ int ReadSharedFiles(settings::EffectiveSettings* effective, SharedTier* tier) {
                 kUsage);
   }
   if (!read.ok()) return Fail(read.status(), kUnavailable);
-  options->warnings.insert(options->warnings.end(), read->warnings.begin(),
-                           read->warnings.end());
+  if (check) {  // a start reads them again, and warns then
+    options->warnings.insert(options->warnings.end(), read->warnings.begin(),
+                             read->warnings.end());
+  }
   *tier = *std::move(read);
   return 0;
 }
@@ -226,7 +229,7 @@ int ServeMain(int argc, char** argv, const std::string& commit) {
   const absl::Status certificates = CheckCertificates(check, options);
   if (!certificates.ok()) return Fail(certificates, kUnavailable);
   SharedTier shared;
-  if (const int code = ReadSharedFiles(&*effective, &shared)) {
+  if (const int code = ReadSharedFiles(check, &*effective, &shared)) {
     return code;
   }
 
