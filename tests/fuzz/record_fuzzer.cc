@@ -38,26 +38,11 @@ std::string Sealed(absl::string_view file) {
   return absl::StrCat("1", TheSeal().Close(file, "1bans"));
 }
 
-bool Same(const StoredBans& a, const StoredBans& b) {
-  if (!(a.all == b.all) || a.functions != b.functions ||
-      a.generations != b.generations || a.keys.size() != b.keys.size()) {
-    return false;
-  }
-  for (const auto& [key, ban] : a.keys) {
-    const auto it = b.keys.find(key);
-    if (it == b.keys.end() || !(it->second.times == ban.times) ||
-        it->second.until != ban.until) {
-      return false;
-    }
-  }
-  return true;
-}
-
 void CheckRecord(absl::string_view bytes) {
   const auto bans = DecodeRecord(TheSeal(), bytes);
   if (!bans.ok()) return Check(absl::IsDataLoss(bans.status()));
   const auto again = DecodeRecord(TheSeal(), EncodeRecord(TheSeal(), *bans));
-  Check(again.ok() && Same(*again, *bans));
+  Check(again.ok() && *again == *bans);
   std::string bad(bytes);
   bad.back() = static_cast<char>(bad.back() ^ 1);
   Check(!DecodeRecord(TheSeal(), bad).ok());
@@ -68,7 +53,7 @@ void CheckMessage(absl::string_view file) {
   const auto bans = DecodeBans(file);
   const auto record = DecodeRecord(TheSeal(), Sealed(file));
   Check(bans.ok() == record.ok());
-  if (bans.ok()) Check(Same(*bans, *record));
+  if (bans.ok()) Check(*bans == *record);
   CheckRecord(Sealed(file));
 }
 

@@ -17,6 +17,14 @@ class FleetDataTest : public FleetTest {
  protected:
   // The number of values on the server, the record included.
   int Values() const { return std::atoi(server_.Cli({"DBSIZE"}).c_str()); }
+  // A replica that starts under `load` learns the purge from the record.
+  void ExpectAStarterLearns(Load* load) {
+    ReplicaOptions options;
+    options.url = server_.url();
+    EXPECT_TRUE(TierOf(StartReplica(options), true));
+    AwaitPurge();
+    load->Await(100);
+  }
 
   // On a socket: here the network is not at fault.
   RedisServer server_;
@@ -76,12 +84,7 @@ TEST_F(FleetDataTest, FlushedDataIsFilledAgainAndAPurgeIsNotForgotten) {
   MeasureMisses("FLUSHALL");
   EXPECT_TRUE(AllShare());
   // The record is there again: a replica that starts learns the purge.
-  ReplicaOptions options;
-  options.url = server_.url();
-  const int third = StartReplica(options);
-  EXPECT_TRUE(TierOf(third, true));
-  AwaitPurge();
-  load.Await(100);
+  ExpectAStarterLearns(&load);
 }
 
 TEST_F(FleetDataTest, FlushedScriptsDoNotMatter) {
@@ -120,12 +123,7 @@ TEST_F(FleetDataTest, ARestartWithoutDataIsAMissAndAPurgeIsNotForgotten) {
   server_.Restart();
   MeasureMisses("a restart without data");
   EXPECT_TRUE(AllShare());
-  ReplicaOptions options;
-  options.url = server_.url();
-  const int third = StartReplica(options);
-  EXPECT_TRUE(TierOf(third, true));
-  AwaitPurge();
-  load.Await(100);
+  ExpectAStarterLearns(&load);
   EXPECT_TRUE(Eventually([&] { return Values() > 1; }));
 }
 

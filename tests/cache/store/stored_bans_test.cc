@@ -14,21 +14,6 @@
 namespace fncache::cache::store {
 namespace {
 
-bool Same(const StoredBans& a, const StoredBans& b) {
-  if (!(a.all == b.all) || a.functions != b.functions ||
-      a.generations != b.generations || a.keys.size() != b.keys.size()) {
-    return false;
-  }
-  for (const auto& [key, ban] : a.keys) {
-    const auto it = b.keys.find(key);
-    if (it == b.keys.end() || !(it->second.times == ban.times) ||
-        it->second.until != ban.until) {
-      return false;
-    }
-  }
-  return true;
-}
-
 StoredBans Example() {
   StoredBans bans;
   bans.all.purged = 1'750'000'000'000'000'001;
@@ -45,13 +30,13 @@ StoredBans Example() {
 TEST(StoredBansTest, NothingIsWrittenAndRead) {
   const auto read = DecodeBans(EncodeBans(StoredBans()));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_TRUE(Same(*read, StoredBans()));
+  EXPECT_TRUE(*read == StoredBans());
 }
 
 TEST(StoredBansTest, WhatIsWrittenIsRead) {
   const auto read = DecodeBans(EncodeBans(Example()));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_TRUE(Same(*read, Example()));
+  EXPECT_TRUE(*read == Example());
 }
 
 TEST(StoredBansTest, TheDocumentsTestVectorIsWhatTheCodeWrites) {
@@ -111,7 +96,7 @@ TEST(StoredBansTest, AnyBansComeBack) {
     const std::string bytes = EncodeBans(bans);
     const auto read = DecodeBans(bytes);
     ASSERT_TRUE(read.ok()) << round << read.status();
-    ASSERT_TRUE(Same(*read, bans)) << round;
+    ASSERT_TRUE(*read == bans) << round;
     std::string bad = bytes;
     bad[draw(bad.size())] ^= static_cast<char>(1 + draw(255));
     ASSERT_FALSE(DecodeBans(bad).ok()) << round;
