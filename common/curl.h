@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all users of libcurl need alike.
+// Settings that all users of libcurl need alike.
 //
 // Thread-safe.
 #ifndef FNCACHE_COMMON_CURL_H_
