@@ -58,12 +58,8 @@ void CheckMessage(absl::string_view file) {
 }
 
 }  // namespace
-}  // namespace fncache::cache::store
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  using namespace fncache::cache::
-      store;  // NOLINT(google-build-using-namespace)
-  if (size == 0 || size > 64 * 1024) return 0;
+void FuzzRecord(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1,
                                 size - 1);
   if (data[0] % 3 == 0) {
@@ -71,5 +67,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } else {
     CheckMessage(data[0] % 3 == 1 ? std::string(bytes) : File(bytes));
   }
+}
+
+}  // namespace fncache::cache::store
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size > 0 && size <= 64 * 1024)
+    fncache::cache::store::FuzzRecord(data, size);
   return 0;
 }
