@@ -428,9 +428,10 @@ TEST_F(SoftPurgeTest, OneThatIsLearnedLastsAsLongAsTheEntryInMemory) {
   SimulatedClock& clock = Proxy().clock;
   clock.Advance(absl::Milliseconds(1));
   cache::store::StoredBans record;
-  cache::store::StoredKeyBan& ban = record.keys[KeyOf(Request("a", ""))];
+  cache::store::StoredKeyBan ban;
   ban.times.stale = absl::ToUnixNanos(clock.Now());
   ban.until = absl::ToUnixNanos(clock.Now() + absl::Hours(1));
+  record.keys[KeyOf(Request("a", ""))] = ban;
   record.keys[cache::key::Key{1, 2}] = ban;  // nothing of this key is here
   const uint64_t changes = bans.changes();
   Operator().OnLearned(bans.Learn(record, clock.Now()));
