@@ -3,28 +3,15 @@
 // when they are encoded and decoded again. The first byte says whether the rest
 // is the whole file, or follows a prefix with a right checksum, which a fuzzer
 // alone would not find.
-#include <xxhash.h>
-
 #include <cstdint>
 #include <string>
 
 #include "cache/store/stored_bans.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/stored_forms.h"
 
 namespace fncache::cache::store {
 namespace {
-
-// docs/storage-format.md, made from the format's description alone.
-std::string Seal(absl::string_view message) {
-  std::string bytes("fncbans\x01", 8);
-  const uint64_t checksum = XXH3_64bits_withSeed(message.data(), message.size(),
-                                                 XXH3_64bits(bytes.data(), 8));
-  for (int i = 0; i < 8; ++i) {
-    bytes.push_back(static_cast<char>(checksum >> (8 * i)));
-  }
-  bytes.append(message.data(), message.size());
-  return bytes;
-}
 
 bool IsBan(const BanTimes& times) {
   return !times.empty() && times.purged != 0 && times.stale != 0;
@@ -58,8 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0 || size > 64 * 1024) return 0;
   const absl::string_view bytes(reinterpret_cast<const char*>(data) + 1,
                                 size - 1);
-  fncache::cache::store::CheckBans(data[0] % 2 == 0
-                                       ? std::string(bytes)
-                                       : fncache::cache::store::Seal(bytes));
+  fncache::cache::store::CheckBans(
+      data[0] % 2 == 0 ? std::string(bytes) : fncache::fuzz::BansFileOf(bytes));
   return 0;
 }

@@ -3,55 +3,40 @@
 // of its message. The first byte says whether the rest is the record itself, a
 // message to seal, or what follows the prefix of a bans file with a right
 // checksum.
-#include <xxhash.h>
-
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cache/store/shared_value.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/stored_forms.h"
 
 namespace fncache::cache::store {
 namespace {
 
+using fuzz::BansFileOf;
 using fuzz::Check;
+using fuzz::SealOfVectors;
 
-// Secret and prefix of the document's vectors.
-const Seal& TheSeal() {
-  static const Seal* const seal =
-      new Seal("0123456789abcdef0123456789abcdef", "fncache");
-  return *seal;
-}
-
-// docs/storage-format.md, made from the format's description alone.
-std::string File(absl::string_view message) {
-  std::string bytes("fncbans\x01", 8);
-  const uint64_t checksum = XXH3_64bits_withSeed(message.data(), message.size(),
-                                                 XXH3_64bits(bytes.data(), 8));
-  for (int i = 0; i < 8; ++i) {
-    bytes.push_back(static_cast<char>(checksum >> (8 * i)));
-  }
-  return absl::StrCat(bytes, message);
-}
 std::string Sealed(absl::string_view file) {
-  return absl::StrCat("1", TheSeal().Close(file, "1bans"));
+  return absl::StrCat("1", SealOfVectors().Close(file, "1bans"));
 }
 
 void CheckRecord(absl::string_view bytes) {
-  const auto bans = DecodeRecord(TheSeal(), bytes);
+  const auto bans = DecodeRecord(SealOfVectors(), bytes);
   if (!bans.ok()) return Check(absl::IsDataLoss(bans.status()));
-  const auto again = DecodeRecord(TheSeal(), EncodeRecord(TheSeal(), *bans));
+  const auto again =
+      DecodeRecord(SealOfVectors(), EncodeRecord(SealOfVectors(), *bans));
   Check(again.ok() && *again == *bans);
   std::string bad(bytes);
   bad.back() = static_cast<char>(bad.back() ^ 1);
-  Check(!DecodeRecord(TheSeal(), bad).ok());
+  Check(!DecodeRecord(SealOfVectors(), bad).ok());
 }
 
 // A message opens exactly where the bans file would be read.
 void CheckMessage(absl::string_view file) {
   const auto bans = DecodeBans(file);
-  const auto record = DecodeRecord(TheSeal(), Sealed(file));
+  const auto record = DecodeRecord(SealOfVectors(), Sealed(file));
   Check(bans.ok() == record.ok());
   if (bans.ok()) Check(*bans == *record);
   CheckRecord(Sealed(file));
@@ -65,7 +50,7 @@ void FuzzRecord(const uint8_t* data, size_t size) {
   if (data[0] % 3 == 0) {
     CheckRecord(bytes);
   } else {
-    CheckMessage(data[0] % 3 == 1 ? std::string(bytes) : File(bytes));
+    CheckMessage(data[0] % 3 == 1 ? std::string(bytes) : BansFileOf(bytes));
   }
 }
 

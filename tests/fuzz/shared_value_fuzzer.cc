@@ -4,60 +4,28 @@
 // key and in every bit only. The first byte says what the rest is, because a
 // fuzzer alone finds no sealed value: the value itself, a clear header and a
 // message to seal, or the fields of a stored entry to seal.
-#include <xxhash.h>
-
-#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "cache/store/shared_value.h"
 #include "tests/fuzz/check.h"
+#include "tests/fuzz/stored_forms.h"
 
 namespace fncache::cache::store {
 namespace {
 
 using fuzz::Check;
+using fuzz::SealOfVectors;
 
-// Key, secret and prefix of the document's vectors.
+// The key of the document's vectors.
 const key::Key kKey{0x0123456789abcdef, 0xfedcba9876543210};
-
-const Seal& TheSeal() {
-  static const Seal* const seal =
-      new Seal("0123456789abcdef0123456789abcdef", "fncache");
-  return *seal;
-}
 
 // docs/storage-format.md, made from the format's description alone.
 std::string Sealed(absl::string_view header, absl::string_view message) {
   return absl::StrCat(
       header,
-      TheSeal().Close(message, absl::StrCat("1", kKey.Bytes(), header)));
-}
-
-// A stored entry whose lengths and checksum are right: the first byte is the
-// header's length.
-std::string StoredOf(absl::string_view parts, char version) {
-  const size_t wanted = parts.empty() ? 0 : static_cast<uint8_t>(parts[0]);
-  parts.remove_prefix(parts.empty() ? 0 : 1);
-  const size_t header = std::min(wanted, parts.size());
-  const size_t rest = (parts.size() - header) / 2;
-  std::string bytes =
-      absl::StrCat("fncache", std::string(1, version), std::string(8, '\0'));
-  for (const size_t size : {header, rest, parts.size() - header - rest}) {
-    for (int i = 0; i < 4; ++i) {
-      bytes.push_back(static_cast<char>(size >> (8 * i)));
-    }
-  }
-  absl::StrAppend(&bytes, parts);
-  const std::string start = kKey.Bytes() + bytes.substr(0, 8);
-  const uint64_t checksum =
-      XXH3_64bits_withSeed(bytes.data() + 16, bytes.size() - 16,
-                           XXH3_64bits(start.data(), start.size()));
-  for (int i = 0; i < 8; ++i) {
-    bytes[8 + i] = static_cast<char>(checksum >> (8 * i));
-  }
-  return bytes;
+      SealOfVectors().Close(message, absl::StrCat("1", kKey.Bytes(), header)));
 }
 
 SharedValue Decode(absl::string_view bytes, const key::Key& key = kKey) {
@@ -65,7 +33,7 @@ SharedValue Decode(absl::string_view bytes, const key::Key& key = kKey) {
     return function == "none" ? absl::nullopt
                               : absl::make_optional(StoredScope{5, "rev-1"});
   };
-  SharedValue value = DecodeShared(TheSeal(), key, bytes, scopes);
+  SharedValue value = DecodeShared(SealOfVectors(), key, bytes, scopes);
   Check(!value.mark || value.genuine);
   if (!value.genuine || value.mark) {
     Check(!value.stored.entry && value.function.empty());
@@ -80,12 +48,12 @@ void CheckValue(std::string bytes, size_t bit) {
   Check(!Decode(bytes, key::Key{1, 2}).genuine);
   if (value.mark) {
     const SharedValue again =
-        Decode(EncodeMark(TheSeal(), kKey, value.started));
+        Decode(EncodeMark(SealOfVectors(), kKey, value.started));
     Check(again.mark && again.started == value.started);
   } else if (value.stored.entry) {
     const Entry& entry = *value.stored.entry;
-    const SharedValue again = Decode(
-        EncodeShared(TheSeal(), kKey, value.function, value.generation, entry));
+    const SharedValue again = Decode(EncodeShared(
+        SealOfVectors(), kKey, value.function, value.generation, entry));
     Check(again.genuine && again.started == value.started);
     Check(again.function == value.function);
     Check(again.generation == "rev-1" && value.generation == "rev-1");
@@ -108,7 +76,8 @@ std::string ValueOf(uint8_t what, absl::string_view bytes) {
     const absl::string_view header = bytes.substr(0, kClearHeader);
     return Sealed(header, bytes.substr(header.size()));
   }
-  const std::string stored = StoredOf(bytes, static_cast<char>(what % 4 - 1));
+  const std::string stored =
+      fuzz::StoredEntryOf(kKey, bytes, static_cast<char>(what % 4 - 1));
   const auto peek = PeekStored(stored);
   return Sealed("1" + StartedText(peek ? peek->started : absl::UnixEpoch()),
                 stored);

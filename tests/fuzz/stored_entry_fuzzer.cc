@@ -4,48 +4,19 @@
 // the stored form as it is, or what follows a prefix of either
 // version whose lengths and checksum are right, which no fuzzer would find by
 // itself.
-#include <xxhash.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 
 #include "cache/store/stored_entry.h"
+#include "tests/fuzz/check.h"
+#include "tests/fuzz/stored_forms.h"
 
 namespace fncache::cache {
 namespace {
 
+using fuzz::Check;
+
 const key::Key kKey{1, 2};
-
-// docs/storage-format.md, made from the format's description alone.
-std::string Seal(absl::string_view parts, char version) {
-  const size_t header = parts.empty() ? 0 : static_cast<uint8_t>(parts[0]);
-  if (!parts.empty()) parts.remove_prefix(1);
-  const size_t header_size = header < parts.size() ? header : parts.size();
-  const size_t rest_size = (parts.size() - header_size) / 2;
-  const size_t body_size = parts.size() - header_size - rest_size;
-  std::string bytes("fncache");
-  bytes.push_back(version);
-  bytes.append(8, '\0');
-  for (const size_t size : {header_size, rest_size, body_size}) {
-    for (int i = 0; i < 4; ++i) {
-      bytes.push_back(static_cast<char>(size >> (8 * i)));
-    }
-  }
-  bytes.append(parts.data(), parts.size());
-  const std::string start = kKey.Bytes() + bytes.substr(0, 8);
-  const uint64_t checksum =
-      XXH3_64bits_withSeed(bytes.data() + 16, bytes.size() - 16,
-                           XXH3_64bits(start.data(), start.size()));
-  for (int i = 0; i < 8; ++i) {
-    bytes[8 + i] = static_cast<char>(checksum >> (8 * i));
-  }
-  return bytes;
-}
-
-void Check(bool ok) {
-  if (!ok) std::abort();
-}
 
 void CheckStored(absl::string_view bytes) {
   std::string function;
@@ -87,8 +58,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 0) {
     fncache::cache::CheckStored(bytes);
   } else {
-    fncache::cache::CheckStored(
-        fncache::cache::Seal(bytes, data[0] % 4 == 1 ? 1 : 2));
+    fncache::cache::CheckStored(fncache::fuzz::StoredEntryOf(
+        fncache::cache::kKey, bytes, data[0] % 4 == 1 ? 1 : 2));
   }
   return 0;
 }
