@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/integration/tuning_testing.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,6 +23,28 @@ namespace fncache::testing {
 namespace {
 
 constexpr int64_t kEpoch = 1'795'000'000;
+
+// Whether the process has no thread that can run, other than the caller's. On a
+// busy machine a pause alone may pass while a daemon gets no time to make its
+// next question.
+bool ThreadsRest(pid_t pid) {
+  const std::string own = std::to_string(gettid());
+  std::error_code error;
+  const std::filesystem::path tasks = absl::StrCat("/proc/", pid, "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    if (task.path().filename() == own) continue;
+    std::ifstream file(task.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    // The state follows the name, which may have parentheses itself. A thread
+    // that has ended has none.
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    const char state = stat[name_end + 2];
+    if (state == 'R' || state == 'D') return false;
+  }
+  return true;
+}
 
 // Printed after all tests: a row for each function.
 class ClosingTable : public ::testing::Environment {
@@ -430,11 +457,11 @@ bool TuningTest::TickVersionsUntil(const std::function<bool(const Got&)>& done,
 void TuningTest::WaitUntilQuiet() {
   for (int still = 0, before = -1; still < 4;) {
     const int runs = function_->runs();
-    still = runs == before && function_->running() == 0 ? still + 1 : 0;
+    const bool quiet = runs == before && function_->running() == 0 &&
+                       ThreadsRest(getpid()) &&
+                       (process_ == nullptr || ThreadsRest(process_->pid()));
+    still = quiet ? still + 1 : 0;
     before = runs;
-    // On a busy machine a pause alone may pass while the daemon gets no time
-    // to make its next question.
-    Get("/healthz");
     absl::SleepFor(absl::Milliseconds(1));
   }
 }

@@ -190,9 +190,9 @@ TEST(ForeignCallerTest, ACallThatWaitedInVainIsToldForWhat) {
   const ::fncache::testing::LoopbackSocket dead;
   serving::ScriptedStore store;
   serving::CachingProxy proxy(dead.target(), {}, &store);
-  ForeignCaller first(proxy.target(), "700m", serving::Request("a", "t"));
+  ForeignCaller first(proxy.target(), "3S", serving::Request("a", "t"));
   ASSERT_TRUE(Eventually([&] { return proxy.flights().callers == 1; }));
-  ForeignCaller joined(proxy.target(), "600m", serving::Request("a", "t"));
+  ForeignCaller joined(proxy.target(), "2900m", serving::Request("a", "t"));
   for (ForeignCaller* const caller : {&joined, &first}) {
     const std::string answer = caller->ReadStatus();
     EXPECT_THAT(answer, HasSubstr("grpc-status: 4\n"));
