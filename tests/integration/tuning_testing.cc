@@ -43,6 +43,7 @@ bool ThreadsRest(pid_t pid) {
     const char state = stat[name_end + 2];
     if (state == 'R' || state == 'D') return false;
   }
+  EXPECT_FALSE(error) << tasks << ": " << error.message();
   return true;
 }
 
