@@ -9,7 +9,7 @@
 //   all.Set("notes", JsonTree::Array());
 //   all.Dump();  // {"version":1,"process":{"open_files":7},"notes":[]}
 //
-// A file that reads JSON uses runner/text/json.h.
+// A file that reads JSON uses text/json.h.
 //
 // Not thread-safe. A tree owns copies of all that it was built from. A tree
 // that was moved from may only be assigned to or destroyed.

@@ -11,9 +11,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cache/key/field_path.h"
 #include "cache/key/plain_wire.h"
 #include "cache/wire/schema.h"
+#include "common/field_path.h"
 #include "common/utf8.h"
 
 namespace fncache::cache::key {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "cache/key/field_path.h"
 #include "cache/key/mask.h"
+#include "common/field_path.h"
 #include "insight/explain/proposed_mask.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
@@ -52,7 +52,7 @@ std::string General(absl::string_view path) {
     } else if (segments[i].index) {
       absl::StrAppend(&general, segments[i].name);
     } else {
-      general = cache::key::PathBelow(general, segments[i].name);
+      general = PathBelow(general, segments[i].name);
     }
   }
   return general;

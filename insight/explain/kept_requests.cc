@@ -7,7 +7,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "insight/request/nodes.h"
 
 namespace fncache::insight::explain {
@@ -139,8 +139,7 @@ std::shared_ptr<const Shape> KeptRequests::ShapeOf(
     shape->names.push_back(
         {node.parent == kNoParent ? kNoParent : index[node.parent],
          static_cast<uint32_t>(shape->text.size())});
-    absl::StrAppend(&shape->text,
-                    node.index >= 0 ? "*" : cache::key::SpellKey(node.name));
+    absl::StrAppend(&shape->text, node.index >= 0 ? "*" : SpellKey(node.name));
   }
   shape->text.shrink_to_fit();
   known = shape;

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
 
@@ -30,7 +30,7 @@ std::string Spelled(const std::vector<PathSegment>& segments, size_t count) {
     if (segment.index || (segment.name == "*" && !segment.quoted)) {
       absl::StrAppend(&mask, ".*");
     } else {
-      mask = cache::key::PathBelow(mask, segment.name);
+      mask = PathBelow(mask, segment.name);
     }
   }
   return mask;

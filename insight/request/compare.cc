@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 
 namespace fncache::insight::request {
 namespace {
@@ -23,8 +23,7 @@ std::vector<PathSegment> SplitPath(absl::string_view path) {
       const size_t end = path.find(']');
       if (end == absl::string_view::npos ||
           (path != kUnknownFields &&
-           (segments.empty() ||
-            !cache::key::IsAllDigits(path.substr(1, end - 1))))) {
+           (segments.empty() || !IsAllDigits(path.substr(1, end - 1))))) {
         return {};
       }
       segments.push_back({std::string(path.substr(0, end + 1)), true});
@@ -38,7 +37,7 @@ std::vector<PathSegment> SplitPath(absl::string_view path) {
       if (path.empty()) return {};
     }
     if (path[0] == '"') {
-      auto key = cache::key::TakeQuoted(&path);
+      auto key = TakeQuoted(&path);
       if (!key.ok()) return {};
       segments.push_back({*std::move(key), false, true});
       continue;

@@ -8,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cache/key/field_path.h"
 #include "cache/key/mask.h"
+#include "common/field_path.h"
 #include "insight/request/compare.h"
 #include "xxhash.h"
 
@@ -68,7 +68,7 @@ std::string JoinPath(const std::vector<PathSegment>& segments, size_t count) {
     if (segments[i].index) {
       path += segments[i].name;
     } else {
-      path = cache::key::PathBelow(path, segments[i].name);
+      path = PathBelow(path, segments[i].name);
     }
   }
   return path;
@@ -153,8 +153,8 @@ std::vector<ObjectWriter> WritersOf(absl::Span<const Node> nodes) {
     }
     for (size_t at = chain.size(); at-- > 0;) {
       const Node& part = nodes[chain[at]];
-      path = part.index >= 0 ? cache::key::PathOfElement(path, part.index)
-                             : cache::key::PathBelow(path, part.name);
+      path = part.index >= 0 ? PathOfElement(path, part.index)
+                             : PathBelow(path, part.name);
     }
     if (ObjectOf(path) != path) continue;
     ObjectWriter newest;
@@ -241,7 +241,7 @@ std::string MaskFor(absl::string_view path) {
   if (!segments.empty() && segments[0].name == "context" &&
       segments.size() > 1) {
     // A context key as a whole: its contents are the function's own.
-    return absl::StrCat("context.", cache::key::SpellKey(segments[1].name));
+    return absl::StrCat("context.", SpellKey(segments[1].name));
   }
   if (object == 0 || segments.size() <= object ||
       segments[0].name == "desired") {
@@ -251,9 +251,8 @@ std::string MaskFor(absl::string_view path) {
   for (size_t i = 0; i < segments.size(); ++i) {
     // Names of resources, and list elements.
     const bool name = (object == 4 && i == 2) || (object == 5 && i == 1);
-    spelled.push_back(name || IsElement(segments[i])
-                          ? "*"
-                          : cache::key::SpellKey(segments[i].name));
+    spelled.push_back(
+        name || IsElement(segments[i]) ? "*" : SpellKey(segments[i].name));
     // The entries of managedFields are not masked one by one: a mask ends here.
     if (i == object + 1 && segments[object].name == "metadata" &&
         segments[i].name == "managedFields") {

@@ -7,10 +7,10 @@
 #include "absl/base/internal/endian.h"
 #include "absl/strings/str_cat.h"
 #include "cache/key/canonicalizer.h"
-#include "cache/key/field_path.h"
 #include "cache/key/plain_wire.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
+#include "common/field_path.h"
 #include "openssl/rand.h"
 #include "xxhash.h"
 
@@ -547,13 +547,13 @@ std::string SpellWith(absl::Span<const Node> nodes, size_t node,
     const Node& one = nodes[chain[i]];
     if (one.index >= 0) {
       path = any_element ? absl::StrCat(path, ".*")
-                         : cache::key::PathOfElement(path, one.index);
+                         : PathOfElement(path, one.index);
     } else if (one.kind == NodeKind::kUnknown) {
       absl::StrAppend(&path, one.name);
     } else if (one.kind == NodeKind::kSecret) {
       absl::StrAppend(&path, path.empty() ? "" : ".", one.name);
     } else {
-      path = cache::key::PathBelow(path, one.name);
+      path = PathBelow(path, one.name);
     }
   }
   return path;

@@ -9,8 +9,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "cache/key/field_path.h"
 #include "cache/key/mask.h"
+#include "common/field_path.h"
 #include "insight/request/compare.h"
 #include "insight/trace/masks_in_force.h"
 #include "insight/trace/reader.h"
@@ -41,8 +41,7 @@ std::string WithIndices(absl::string_view mask) {
   std::string path;
   for (const auto& part : insight::request::SplitPath(mask)) {
     const bool element = part.index || (part.name == "*" && !part.quoted);
-    path = element ? cache::key::PathOfElement(path, 0)
-                   : cache::key::PathBelow(path, part.name);
+    path = element ? PathOfElement(path, 0) : PathBelow(path, part.name);
   }
   return path;
 }

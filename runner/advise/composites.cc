@@ -12,7 +12,7 @@
 #include "insight/trace/reader.h"
 #include "proto/function_v1.pb.h"
 #include "runner/probe/variation.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::advise {
 namespace {

@@ -28,8 +28,8 @@
 #include "runner/demo/inputs.h"
 #include "runner/load/results.h"
 #include "runner/scrape/scrape.h"
-#include "runner/text/json.h"
-#include "runner/text/object.h"
+#include "text/json.h"
+#include "text/object.h"
 
 namespace fncache::runner::demo {
 namespace {

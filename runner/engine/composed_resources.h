@@ -18,7 +18,7 @@
 #include "proto/function_v1_fwd.h"
 #include "runner/engine/events.h"
 #include "runner/engine/observed.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/type_name.h"
+#include "text/type_name.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -7,7 +7,7 @@
 #define FNCACHE_RUNNER_ENGINE_COMPOSITE_DEFAULTS_H_
 
 #include "absl/status/status.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::engine {
 

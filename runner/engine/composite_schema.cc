@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

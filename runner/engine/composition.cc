@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "common/nearest.h"
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/object.h"
-#include "runner/text/type_name.h"
+#include "text/object.h"
+#include "text/type_name.h"
 
 namespace fncache::runner::engine {
 
@@ -80,14 +80,14 @@ class Fields {
       return;
     }
     for (int i = 0; i < list.list_value().values_size(); ++i) {
-      element(MapOf(&list.list_value().values(i),
-                    cache::key::PathOfElement(PathOf(name), i)));
+      element(
+          MapOf(&list.list_value().values(i), PathOfElement(PathOf(name), i)));
     }
   }
 
  private:
   std::string PathOf(absl::string_view name) const {
-    return cache::key::PathBelow(path_, name);
+    return PathBelow(path_, name);
   }
 
   std::string TextOf(const Value& value, const std::string& path) const {
@@ -219,7 +219,7 @@ absl::Status CheckFieldsOfSpec(const Struct& object) {
   }
   std::set<std::string> found;  // sorted, so that the message never varies
   for (const auto& field : spec->fields()) {
-    found.insert(Printable(cache::key::SpellKey(field.first)));
+    found.insert(Printable(SpellKey(field.first)));
   }
   for (const std::string& field : found) {
     if (absl::c_linear_search(needed, field)) continue;

@@ -10,9 +10,9 @@
 #include "common/sha256.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/json.h"
-#include "runner/text/rfc3339.h"
-#include "runner/text/yaml_writer.h"
+#include "text/json.h"
+#include "text/rfc3339.h"
+#include "text/yaml_writer.h"
 
 namespace fncache::runner::engine {
 namespace {

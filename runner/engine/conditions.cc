@@ -7,7 +7,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/rfc3339.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::engine {
 

@@ -9,7 +9,7 @@
 
 #include "proto/struct_fwd.h"
 #include "runner/engine/schema_source.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::engine {
 

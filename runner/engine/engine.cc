@@ -17,7 +17,7 @@
 #include "runner/engine/observed.h"
 #include "runner/engine/prepared_composite.h"
 #include "runner/engine/rendered_composite.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

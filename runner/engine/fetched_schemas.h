@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "runner/engine/schema_source.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::engine {
 

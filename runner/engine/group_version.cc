@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runner/text/object.h"
-#include "runner/text/quoted.h"
+#include "text/object.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "proto/struct_fwd.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

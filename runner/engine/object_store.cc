@@ -12,9 +12,9 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
-#include "runner/text/base64.h"
-#include "runner/text/object.h"
-#include "runner/text/typed_object.h"
+#include "text/base64.h"
+#include "text/object.h"
+#include "text/typed_object.h"
 
 namespace fncache::runner::engine {
 

@@ -10,7 +10,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

@@ -16,7 +16,7 @@
 #include "proto/function_v1.pb.h"
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/object_store.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

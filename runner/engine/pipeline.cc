@@ -12,7 +12,7 @@
 #include "runner/engine/group_version.h"
 #include "runner/engine/requirements.h"
 #include "runner/engine/step_request.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

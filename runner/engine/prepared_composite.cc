@@ -11,7 +11,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/rfc3339.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::engine {
 

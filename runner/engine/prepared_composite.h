@@ -16,7 +16,7 @@
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/events.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

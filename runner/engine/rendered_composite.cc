@@ -12,7 +12,7 @@
 #include "proto/function_v1.pb.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

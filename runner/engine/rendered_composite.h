@@ -18,7 +18,7 @@
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
 #include "runner/engine/prepared_composite.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runner/text/deterministic_bytes.h"
-#include "runner/text/object.h"
+#include "text/deterministic_bytes.h"
+#include "text/object.h"
 
 // extra_resources is deprecated, and honoured.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

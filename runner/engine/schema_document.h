@@ -15,7 +15,7 @@
 #include "common/mutex.h"
 #include "runner/engine/group_version.h"
 #include "runner/engine/schema_source.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::engine {
 

@@ -11,7 +11,7 @@
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::engine {
 

@@ -12,7 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<std::string>> ParsePath(absl::string_view text,
     std::string segment;
     if (at < text.size() && text[at] == '"') {
       absl::string_view rest = text.substr(at);
-      auto unquoted = cache::key::TakeQuoted(&rest);
+      auto unquoted = TakeQuoted(&rest);
       if (!unquoted.ok()) return unquoted.status();
       segment = *std::move(unquoted);
       at = text.size() - rest.size();
@@ -153,7 +153,7 @@ absl::StatusOr<Value> ParseFallback(absl::string_view text) {
   Value value;
   double number = 0;
   if (!text.empty() && text[0] == '"') {
-    auto unquoted = cache::key::TakeQuoted(&text);
+    auto unquoted = TakeQuoted(&text);
     if (!unquoted.ok()) return unquoted.status();
     if (!text.empty()) return Bad("something follows the quoted default");
     value.set_string_value(*std::move(unquoted));
@@ -270,8 +270,7 @@ absl::Status ExpandInPlace(Value* value, const Scope& scope,
       }
       std::sort(fields.begin(), fields.end());
       for (const auto& [key, inner] : fields) {
-        absl::StrAppend(where, where->empty() ? "" : ".",
-                        cache::key::SpellKey(key));
+        absl::StrAppend(where, where->empty() ? "" : ".", SpellKey(key));
         const absl::Status status = ExpandInPlace(inner, scope, where);
         if (!status.ok()) return status;
         where->resize(length);

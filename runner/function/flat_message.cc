@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "common/sha256.h"
 #include "common/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/unknown_field_set.h"
-#include "runner/text/quoted.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::function {
 namespace {
@@ -85,7 +85,7 @@ class Flattener {
     Below(Flattener* flattener, absl::string_view key)
         : flattener_(flattener), length_(flattener->path_.size()) {
       absl::StrAppend(&flattener->path_, length_ == 0 ? "" : ".",
-                      Printable(cache::key::SpellKey(key)));
+                      Printable(SpellKey(key)));
     }
     ~Below() { flattener_->path_.resize(length_); }
     Below(const Below&) = delete;

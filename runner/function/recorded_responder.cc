@@ -15,7 +15,7 @@
 #include "common/utf8.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/client/parse.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::function {
 namespace {

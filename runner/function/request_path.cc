@@ -9,7 +9,7 @@
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::function {
 

@@ -13,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "common/nearest.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/function/expression.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::function {
 
@@ -49,7 +49,7 @@ class Object {
       }
     }
     if (!unknown.empty()) {
-      return Bad(cache::key::PathBelow(where, *unknown.begin()),
+      return Bad(PathBelow(where, *unknown.begin()),
                  absl::StrCat(
                      "no such field",
                      DidYouMean(*unknown.begin(), {known.begin(), known.end()}),
@@ -68,7 +68,7 @@ class Object {
 
   const std::string& where() const { return where_; }
   std::string where(absl::string_view field) const {
-    return cache::key::PathBelow(where_, field);
+    return PathBelow(where_, field);
   }
   // Returns null if the field is absent; an explicit null counts as absent.
   const Value* Find(const std::string& field) const {
@@ -216,7 +216,7 @@ class Renderer {
     for (const std::string& name : Keys(requirements->struct_value())) {
       const auto selector =
           Selector(requirements->struct_value().fields().at(name),
-                   cache::key::PathBelow(where, name));
+                   PathBelow(where, name));
       if (!selector.ok()) return selector.status();
       (*response_->mutable_requirements()->mutable_resources())[name] =
           *selector;
@@ -253,7 +253,7 @@ class Renderer {
       for (const std::string& key : Keys(*labels)) {
         const Value& label = labels->fields().at(key);
         if (label.kind_case() != Value::kStringValue) {
-          return Bad(cache::key::PathBelow(object->where("matchLabels"), key),
+          return Bad(PathBelow(object->where("matchLabels"), key),
                      "must be text");
         }
         (*selector.mutable_match_labels()->mutable_labels())[key] =
@@ -272,9 +272,9 @@ class Renderer {
     const auto items = spec.Items("resources");
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
-      const auto object = Object::Of(
-          *(*items)[i], cache::key::PathOfElement("spec.resources", i),
-          {"name", "count", "base", "ready"});
+      const auto object =
+          Object::Of(*(*items)[i], PathOfElement("spec.resources", i),
+                     {"name", "count", "base", "ready"});
       if (!object.ok()) return object.status();
       const absl::Status status = Repeat(*object);
       if (!status.ok()) return status;
@@ -330,7 +330,7 @@ class Renderer {
     if (!base.ok()) return base.status();
     for (const char* field : {"apiVersion", "kind"}) {
       if (text::FindText(*base, {field}).empty()) {
-        return Bad(cache::key::PathBelow(object.where("base"), field),
+        return Bad(PathBelow(object.where("base"), field),
                    "is needed, as text");
       }
     }
@@ -403,8 +403,7 @@ class Renderer {
     for (const std::string& key : Keys(*details)) {
       const Value& value = details->fields().at(key);
       if (value.kind_case() != Value::kStringValue) {
-        return Bad(cache::key::PathBelow("spec.connectionDetails", key),
-                   "must be text");
+        return Bad(PathBelow("spec.connectionDetails", key), "must be text");
       }
       (*response_->mutable_desired()
             ->mutable_composite()
@@ -437,9 +436,9 @@ class Renderer {
     const auto items = spec.Items("conditions");
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
-      const auto object = Object::Of(
-          *(*items)[i], cache::key::PathOfElement("spec.conditions", i),
-          {"type", "status", "reason", "message", "target"});
+      const auto object =
+          Object::Of(*(*items)[i], PathOfElement("spec.conditions", i),
+                     {"type", "status", "reason", "message", "target"});
       if (!object.ok()) return object.status();
       const absl::Status status = Condition(*object);
       if (!status.ok()) return status;
@@ -486,7 +485,7 @@ class Renderer {
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
       const auto object =
-          Object::Of(*(*items)[i], cache::key::PathOfElement("spec.results", i),
+          Object::Of(*(*items)[i], PathOfElement("spec.results", i),
                      {"severity", "message", "reason", "target"});
       if (!object.ok()) return object.status();
       const absl::Status status = Result(*object);

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
 #include "runner/probe/alter.h"
@@ -61,8 +61,8 @@ struct RequestFields::Node {
   void AddEntries(const Struct& object, const std::string& path_of,
                   size_t request) {
     for (const auto& [key, value] : object.fields()) {
-      const std::string there = cache::key::PathBelow(path_of, key);
-      Node* const child = At(key, cache::key::PathBelow(mask, key), there);
+      const std::string there = PathBelow(path_of, key);
+      Node* const child = At(key, PathBelow(mask, key), there);
       child->bytes += key.size();
       child->Add(value, there, request);
     }
@@ -80,7 +80,7 @@ struct RequestFields::Node {
         container = true;
         const auto& values = value.list_value().values();
         for (int i = 0; i < values.size(); ++i) {
-          const std::string there = cache::key::PathOfElement(path_of, i);
+          const std::string there = PathOfElement(path_of, i);
           if (element == nullptr) element = Make(mask + ".*", there);
           element->Add(values[i], there, request);
         }
@@ -157,8 +157,8 @@ void RequestFields::AddTo(Node* object, const Addition& addition) {
     } else if (node->element != nullptr) {
       return;
     } else {
-      node = node->At(*name, cache::key::PathBelow(node->mask, *name),
-                      cache::key::PathBelow(node->path, *name));
+      node = node->At(*name, PathBelow(node->mask, *name),
+                      PathBelow(node->path, *name));
     }
     if (node == nullptr) return;
   }

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "proto/function_v1.pb.h"
 
 // extra_resources is deprecated, and honoured.
@@ -30,7 +30,7 @@ auto Sorted(Map* map) {
 template <typename Each>
 void ForEachObject(apiextensions::fn::proto::v1::RunFunctionRequest* request,
                    const Each& each) {
-  const auto below = cache::key::PathBelow;
+  const auto below = PathBelow;
   const auto resource = [&](auto* holder, const std::string& mask,
                             const std::string& path) {
     if (!holder->has_resource()) return;
@@ -52,8 +52,7 @@ void ForEachObject(apiextensions::fn::proto::v1::RunFunctionRequest* request,
     for (const auto& [name, one] : Sorted(map)) {
       const std::string items = below(below(field, name), "items");
       for (int i = 0; i < one->items_size(); ++i) {
-        resource(one->mutable_items(i), items + ".*",
-                 cache::key::PathOfElement(items, i));
+        resource(one->mutable_items(i), items + ".*", PathOfElement(items, i));
       }
     }
   };

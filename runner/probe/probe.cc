@@ -17,7 +17,7 @@
 #include "proto/function_v1.pb.h"
 #include "runner/client/function_caller.h"
 #include "runner/probe/answer.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::probe {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "nlohmann/json.hpp"
 #include "runner/render/loader.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::probe {
 namespace {

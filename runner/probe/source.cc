@@ -20,7 +20,7 @@
 #include "runner/engine/pipeline.h"
 #include "runner/render/context_steps.h"
 #include "runner/render/input_file.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::probe {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "insight/request/compare.h"
 #include "insight/request/identity.h"
 
@@ -15,7 +15,7 @@ std::string SpelledAsMask(absl::string_view path) {
   for (const auto& part : insight::request::SplitPath(path)) {
     mask = part.index || (part.name == "*" && !part.quoted)
                ? absl::StrCat(mask, ".*")
-               : cache::key::PathBelow(mask, part.name);
+               : PathBelow(mask, part.name);
   }
   return mask;
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::render {
 

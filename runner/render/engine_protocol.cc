@@ -15,8 +15,8 @@
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/engine.h"
 #include "runner/render/operations.h"
-#include "runner/text/json.h"
-#include "runner/text/typed_object.h"
+#include "text/json.h"
+#include "text/typed_object.h"
 
 namespace fncache::runner::render {
 namespace {

@@ -15,7 +15,7 @@
 #include "runner/render/input_file.h"
 #include "runner/render/output.h"
 #include "runner/render/text_diff.h"
-#include "runner/text/kubernetes_yaml.h"
+#include "text/kubernetes_yaml.h"
 
 namespace fncache::runner::render {
 namespace {

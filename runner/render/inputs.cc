@@ -15,8 +15,8 @@
 #include "runner/render/input_file.h"
 #include "runner/render/loader.h"
 #include "runner/render/operations.h"
-#include "runner/text/kubernetes_yaml.h"
-#include "runner/text/quoted.h"
+#include "text/kubernetes_yaml.h"
+#include "text/quoted.h"
 
 namespace fncache::runner::render {
 namespace {

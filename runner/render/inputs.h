@@ -18,7 +18,7 @@
 #include "runner/engine/engine.h"
 #include "runner/engine/schema_source.h"
 #include "runner/render/flags.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::render {
 

@@ -21,11 +21,11 @@
 #include "runner/engine/composition.h"
 #include "runner/render/input_file.h"
 #include "runner/render/operations.h"
-#include "runner/text/kubernetes_yaml.h"
-#include "runner/text/object.h"
-#include "runner/text/quoted.h"
-#include "runner/text/type_name.h"
-#include "runner/text/typed_object.h"
+#include "text/kubernetes_yaml.h"
+#include "text/object.h"
+#include "text/quoted.h"
+#include "text/type_name.h"
+#include "text/typed_object.h"
 
 namespace fncache::runner::render {
 

@@ -20,7 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runner/client/function_client.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::render {
 

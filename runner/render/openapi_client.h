@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "runner/engine/fetched_schemas.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::render {
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::render {
 

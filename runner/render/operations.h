@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace fncache::runner::render {
 

@@ -13,8 +13,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
-#include "runner/text/rfc3339.h"
-#include "runner/text/yaml_writer.h"
+#include "text/rfc3339.h"
+#include "text/yaml_writer.h"
 
 namespace fncache::runner::render {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "proto/struct_fwd.h"
-#include "runner/text/json.h"
+#include "text/json.h"
 
 namespace crossplane::render::v1alpha1 {
 class CompositeOutput;

@@ -5,14 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "cache/key/field_path.h"
+#include "common/field_path.h"
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/differences.h"
-#include "runner/text/json.h"
-#include "runner/text/object.h"
-#include "runner/text/yaml_writer.h"
+#include "text/differences.h"
+#include "text/json.h"
+#include "text/object.h"
+#include "text/yaml_writer.h"
 
 namespace fncache::runner::render {
 
@@ -30,9 +30,7 @@ using Lines = std::vector<std::string>;
 
 constexpr size_t kMaxShownBytes = 160;
 
-std::string Key(absl::string_view key) {
-  return Printable(cache::key::SpellKey(key));
-}
+std::string Key(absl::string_view key) { return Printable(SpellKey(key)); }
 
 std::string Below(absl::string_view path, absl::string_view key) {
   return absl::StrCat(path, ".", Key(key));

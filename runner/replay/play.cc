@@ -21,7 +21,7 @@
 #include "runner/client/function_client.h"
 #include "runner/load/format.h"
 #include "runner/load/measure.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::replay {
 namespace {

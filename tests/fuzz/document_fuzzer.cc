@@ -9,17 +9,17 @@
 #include "common/utf8.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/json.h"
-#include "runner/text/kubernetes_yaml.h"
-#include "runner/text/object.h"
-#include "runner/text/yaml_writer.h"
 #include "tests/fuzz/merge_key.h"
+#include "text/json.h"
+#include "text/kubernetes_yaml.h"
+#include "text/object.h"
+#include "text/yaml_writer.h"
 
 namespace {
 
-using fncache::runner::text::Json;
 using fncache::testing::Check;
 using fncache::testing::HasMergeKey;
+using fncache::text::Json;
 
 // As reading YAML leaves numbers.
 Json Unstructured(const Json& json) {
@@ -27,8 +27,7 @@ Json Unstructured(const Json& json) {
   if (json.is_structured()) {
     for (Json& child : result) child = Unstructured(child);
   } else if (json.is_number_float()) {
-    result =
-        fncache::runner::text::FromValue(fncache::runner::text::ToValue(json));
+    result = fncache::text::FromValue(fncache::text::ToValue(json));
   }
   if (result.is_number_unsigned() && result.get<uint64_t>() > INT64_MAX) {
     result = result.get<double>();
@@ -40,23 +39,22 @@ Json Unstructured(const Json& json) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 8192) return 0;
-  const auto json = fncache::runner::text::ParseJson(
+  const auto json = fncache::text::ParseJson(
       absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!json.ok() || HasMergeKey(*json)) return 0;
-  const std::string printed = fncache::runner::text::ToYaml(*json);
+  const std::string printed = fncache::text::ToYaml(*json);
   Check(fncache::IsUtf8(printed));
-  const auto again = fncache::runner::text::ParseKubernetesYaml(printed);
+  const auto again = fncache::text::ParseKubernetesYaml(printed);
   Check(again.ok());
   Check(*again == Unstructured(*json));
-  Check(fncache::runner::text::ToYaml(*again) ==
-        fncache::runner::text::ToYaml(Unstructured(*json)));
+  Check(fncache::text::ToYaml(*again) ==
+        fncache::text::ToYaml(Unstructured(*json)));
 
-  const auto value = fncache::runner::text::ToValue(*json);
-  const Json back = fncache::runner::text::FromValue(value);
-  Check(fncache::runner::text::Equal(fncache::runner::text::ToValue(back),
-                                     value));
+  const auto value = fncache::text::ToValue(*json);
+  const Json back = fncache::text::FromValue(value);
+  Check(fncache::text::Equal(fncache::text::ToValue(back), value));
   Json merged = back;
-  fncache::runner::text::MergeInto(&merged, back);
+  fncache::text::MergeInto(&merged, back);
   Check(merged == back);
   return 0;
 }

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
-#include "runner/text/kubernetes_yaml.h"
-#include "runner/text/yaml_writer.h"
 #include "tests/fuzz/merge_key.h"
+#include "text/kubernetes_yaml.h"
+#include "text/yaml_writer.h"
 
 namespace {
 
@@ -15,17 +15,17 @@ using fncache::testing::Check;
 using fncache::testing::HasMergeKey;
 
 void CheckDocument(const std::string& text) {
-  const auto json = fncache::runner::text::ParseKubernetesYaml(text);
+  const auto json = fncache::text::ParseKubernetesYaml(text);
   if (!json.ok()) {
     Check(json.status().code() == absl::StatusCode::kInvalidArgument);
     return;
   }
   if (HasMergeKey(*json)) return;
-  const std::string printed = fncache::runner::text::ToYaml(*json);
-  const auto again = fncache::runner::text::ParseKubernetesYaml(printed);
+  const std::string printed = fncache::text::ToYaml(*json);
+  const auto again = fncache::text::ParseKubernetesYaml(printed);
   Check(again.ok());
   Check(*again == *json);
-  Check(fncache::runner::text::ToYaml(*again) == printed);
+  Check(fncache::text::ToYaml(*again) == printed);
 }
 
 }  // namespace
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 8192) return 0;
   const std::string text(reinterpret_cast<const char*>(data), size);
   CheckDocument(text);
-  const auto documents = fncache::runner::text::SplitYamlDocuments(text);
+  const auto documents = fncache::text::SplitYamlDocuments(text);
   if (!documents.ok()) return 0;
   for (const std::string& document : *documents) CheckDocument(document);
   return 0;

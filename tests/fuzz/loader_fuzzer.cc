@@ -17,11 +17,11 @@
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/composition.h"
 #include "runner/render/loader.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace {
 
-using fncache::runner::text::Json;
+using fncache::text::Json;
 
 void Check(bool holds) {
   if (!holds) std::abort();
@@ -55,9 +55,9 @@ bool Keeps(const Json& after, const Json& before) {
 }
 
 void Define(const Json& definition, const Json& composite) {
-  const auto object = fncache::runner::text::ToStruct(definition);
-  Loads(fncache::runner::engine::SchemaOf(
-      &object, fncache::runner::text::ToStruct(composite)));
+  const auto object = fncache::text::ToStruct(definition);
+  Loads(fncache::runner::engine::SchemaOf(&object,
+                                          fncache::text::ToStruct(composite)));
   Json defaulted = composite;
   const absl::Status status =
       fncache::runner::engine::ApplyDefaults(definition, &defaulted);
@@ -70,7 +70,7 @@ void Define(const Json& definition, const Json& composite) {
 
 void Compose(const Json& composition, const Json& composite) {
   Loads(fncache::runner::engine::ParseComposition(
-      fncache::runner::text::ToStruct(composition)));
+      fncache::text::ToStruct(composition)));
   const absl::Status status =
       fncache::runner::render::CheckComposition(composition, composite);
   Check(status.ok() || !status.message().empty());
@@ -94,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto composition = fncache::runner::render::LoadComposition(path);
   if (Loads(composition)) {
     const auto parsed = fncache::runner::engine::ParseComposition(
-        fncache::runner::text::ToStruct(*composition->object));
+        fncache::text::ToStruct(*composition->object));
     Check(parsed.ok());
   }
   const auto objects = fncache::runner::render::LoadObjects(path);

@@ -10,12 +10,12 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/schema_document.h"
-#include "runner/text/json.h"
-#include "runner/text/object.h"
+#include "text/json.h"
+#include "text/object.h"
 
 namespace {
 
-using fncache::runner::text::FindMap;
+using fncache::text::FindMap;
 using google::protobuf::Struct;
 
 void Check(bool holds) {
@@ -40,7 +40,7 @@ size_t Size(const Struct& schema) {
   return size;
 }
 
-std::string Text(const fncache::runner::text::Json& entry, const char* name) {
+std::string Text(const fncache::text::Json& entry, const char* name) {
   const auto field = entry.find(name);
   if (field == entry.end()) return "";
   const auto* const text = field->get_ptr<const std::string*>();
@@ -51,7 +51,7 @@ std::string Text(const fncache::runner::text::Json& entry, const char* name) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size > 4096) return 0;
-  const auto document = fncache::runner::text::ParseJson(
+  const auto document = fncache::text::ParseJson(
       absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!document.ok()) return 0;
   fncache::runner::engine::SchemaDocument schemas(*document);
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const auto again = schemas.Find(
           {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
       Check(again.ok() && again->has_value());
-      Check(fncache::runner::text::Equal(**found, **again));
+      Check(fncache::text::Equal(**found, **again));
     }
   }
   return 0;

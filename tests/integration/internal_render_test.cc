@@ -22,10 +22,10 @@
 #include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
 #include "runner/render/loader.h"
-#include "runner/text/json.h"
-#include "runner/text/kubernetes_yaml.h"
 #include "tests/common/test_data.h"
 #include "tests/integration/process.h"
+#include "text/json.h"
+#include "text/kubernetes_yaml.h"
 
 namespace fncache::testing {
 namespace {
@@ -34,12 +34,12 @@ namespace fs = std::filesystem;
 using crossplane::render::v1alpha1::CompositeInput;
 using crossplane::render::v1alpha1::RenderRequest;
 using crossplane::render::v1alpha1::RenderResponse;
-using runner::text::FromStruct;
-using runner::text::Json;
-using runner::text::ToStruct;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
+using text::FromStruct;
+using text::Json;
+using text::ToStruct;
 
 std::string ReadAll(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -78,7 +78,7 @@ std::string Error(absl::string_view message) {
 // A request of one step, which calls `fn` at `address`.
 RenderRequest Request(const std::string& address) {
   const auto parse = [](absl::string_view text) {
-    return ToStruct(*runner::text::ParseJson(text));
+    return ToStruct(*text::ParseJson(text));
   };
   RenderRequest request;
   request.mutable_meta();
@@ -381,10 +381,10 @@ struct Wanted {
 
 Wanted ReadWanted(const fs::path& file) {
   Wanted wanted;
-  const auto documents = runner::text::SplitYamlDocuments(ReadAll(file));
+  const auto documents = text::SplitYamlDocuments(ReadAll(file));
   EXPECT_TRUE(documents.ok()) << documents.status();
   for (const auto& document : *documents) {
-    const Json json = *runner::text::ParseKubernetesYaml(document);
+    const Json json = *text::ParseKubernetesYaml(document);
     if (wanted.composite.is_null()) {
       wanted.composite = json;
     } else if (json["apiVersion"] != "render.crossplane.io/v1beta1") {
@@ -419,8 +419,8 @@ TEST(InternalRenderTest, RecordedCasesGiveWhatTheReferenceEngineGave) {
     const Wanted wanted = ReadWanted(folder / "want.yaml");
     // These were printed with -x, thus merged into what was rendered.
     Json composite = Load(folder / "xr.yaml");
-    runner::text::MergeInto(
-        &composite, FromStruct(response.composite().composite_resource()));
+    text::MergeInto(&composite,
+                    FromStruct(response.composite().composite_resource()));
     FixTimes(&composite);
     EXPECT_EQ(composite.dump(), wanted.composite.dump());
     std::multiset<std::string> composed;

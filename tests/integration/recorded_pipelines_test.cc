@@ -25,9 +25,9 @@
 #include "runner/engine/engine.h"
 #include "runner/function/recorded_responder.h"
 #include "runner/render/loader.h"
-#include "runner/text/json.h"
-#include "runner/text/object.h"
 #include "tests/common/test_data.h"
+#include "text/json.h"
+#include "text/object.h"
 
 namespace fncache::testing {
 namespace {
@@ -37,7 +37,7 @@ namespace engine = runner::engine;
 namespace fs = std::filesystem;
 namespace function = runner::function;
 namespace render = runner::render;
-namespace text = runner::text;
+
 using apiextensions::fn::proto::v1::RunFunctionRequest;
 using google::protobuf::Struct;
 using google::protobuf::Value;

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
-#include "runner/text/differences.h"
+#include "text/differences.h"
 
 namespace fncache::runner::load::model {
 

@@ -11,8 +11,8 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/struct.pb.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/object.h"
-#include "runner/text/rfc3339.h"
+#include "text/object.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::load::model {
 

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "google/protobuf/struct.pb.h"
-#include "runner/text/object.h"
-#include "runner/text/rfc3339.h"
+#include "text/object.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::load::model {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/string_view.h"
 #include "runner/load/model/cluster.h"
 #include "runner/load/model/provider_status.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::load::model {
 

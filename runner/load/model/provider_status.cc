@@ -10,7 +10,7 @@
 #include "common/sha256.h"
 #include "google/protobuf/struct.pb.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::load::model {
 

@@ -12,7 +12,7 @@
 #include "runner/engine/composite_schema.h"
 #include "runner/engine/metadata.h"
 #include "runner/engine/rendered_composite.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::load::model {
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "common/sha256.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::load::model {
 

@@ -8,7 +8,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/object.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -8,8 +8,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "runner/text/json.h"
 #include "tests/runner/messages.h"
+#include "text/json.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -5,8 +5,8 @@
 #include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::engine {
 namespace {

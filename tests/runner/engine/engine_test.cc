@@ -11,9 +11,9 @@
 #include "gtest/gtest.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -14,9 +14,9 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/deterministic_bytes.h"
-#include "runner/text/object.h"
 #include "tests/runner/messages.h"
+#include "text/deterministic_bytes.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

@@ -16,9 +16,9 @@
 #include "common/thread_pool.h"
 #include "gtest/gtest.h"
 #include "runner/engine/pipeline.h"
-#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

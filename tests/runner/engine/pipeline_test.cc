@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runner/text/object.h"
 #include "tests/runner/engine/pipeline_testing.h"
 #include "tests/runner/engine/whole_tag.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -20,9 +20,9 @@
 #include "runner/engine/composition.h"
 #include "runner/engine/object_store.h"
 #include "runner/engine/pipeline.h"
-#include "runner/text/object.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 

@@ -8,8 +8,8 @@
 #include "gtest/gtest.h"
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
-#include "runner/text/rfc3339.h"
 #include "tests/runner/messages.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::engine {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "runner/text/deterministic_bytes.h"
 #include "tests/runner/engine/whole_tag.h"
 #include "tests/runner/messages.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::engine {
 namespace {

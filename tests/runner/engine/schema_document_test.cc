@@ -17,9 +17,9 @@
 #include "nlohmann/json.hpp"
 #include "runner/engine/document_schemas.h"
 #include "runner/engine/group_version.h"
-#include "runner/text/object.h"
 #include "tests/common/test_data.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::engine {
 namespace {

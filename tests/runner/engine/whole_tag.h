@@ -8,7 +8,7 @@
 
 #include "common/sha256.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/deterministic_bytes.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::engine {
 

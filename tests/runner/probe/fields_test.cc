@@ -11,8 +11,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/text/deterministic_bytes.h"
 #include "tests/runner/messages.h"
+#include "text/deterministic_bytes.h"
 
 namespace fncache::runner::probe {
 namespace {

@@ -26,10 +26,10 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "runner/engine/fetched_schemas.h"
-#include "runner/text/json.h"
 #include "tests/common/certificates.h"
 #include "tests/common/test_data.h"
 #include "tests/runner/render/api_server.h"
+#include "text/json.h"
 
 namespace fncache::runner::render {
 namespace {

@@ -6,8 +6,8 @@
 #include "absl/time/time.h"
 #include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
-#include "runner/text/object.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
 
 namespace fncache::runner::load::model {
 namespace {

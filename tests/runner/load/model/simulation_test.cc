@@ -17,10 +17,10 @@
 #include "runner/engine/conditions.h"
 #include "runner/engine/metadata.h"
 #include "runner/load/model/scheduler.h"
-#include "runner/text/object.h"
-#include "runner/text/rfc3339.h"
 #include "tests/runner/fake_functions.h"
 #include "tests/runner/messages.h"
+#include "text/object.h"
+#include "text/rfc3339.h"
 
 namespace fncache::runner::load::model {
 namespace {
