@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Node and Document: the trees that are underneath all handles of the SDK.
+//
+// A document is a Struct of a request or a response, or stands alone. It is
+// decoded when it is first accessed; until then it is its bytes. A writable
+// document has two layers: the tree of what this call sets, and below it the
+// document that earlier steps desire (`base`). A node of the upper layer that
+// this call did not set shows what the base has at its path.
+//
+// A path that is absent has a node, too, so that it can be spelled, written and
+// known as read. Nodes live in the arena of their documents and are never
+// freed before it. Not thread-safe, but several threads may copy from one
+// document that stands alone.
+#ifndef FNCACHE_SDK_MODEL_NODE_H_
+#define FNCACHE_SDK_MODEL_NODE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "fncache/function/value.h"
+
+namespace fncache::sdk {
+
+// Levels of objects and lists in a document; deeper ones are not read.
+inline constexpr int kMaxDepth = 330;
+
+class Document;
+
+// Memory of documents, counted: one reference of each handle, and one of each
+// owner.
+class Arena {
+ public:
+  static Arena* New() { return new Arena; }
+  void Ref() { references_.fetch_add(1, std::memory_order_relaxed); }
+  void Unref() {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+  Document* NewDocument();
+  Node* NewNode(Document* document, Node* parent);
+  // A copy of `text` that lives as long as the arena.
+  absl::string_view Keep(absl::string_view text);
+  void* Allocate(size_t bytes) { return memory_.allocate(bytes, 8); }
+
+ private:
+  Arena() : memory_(2048) {}
+  ~Arena();
+
+  std::atomic<int> references_{1};
+  std::pmr::monotonic_buffer_resource memory_;
+  std::vector<Document*> documents_;
+};
+
+// What a node is in its own layer.
+enum class Kind : uint8_t {
+  kUnset,  // absent, or not set by this call
+  kNull,
+  kBool,
+  kNumber,
+  kText,
+  kObject,
+  kList,
+};
+
+struct Node {
+  Document* document = nullptr;
+  Node* parent = nullptr;
+  // In an object: the key. In a list: the index.
+  absl::string_view key;
+  int index = -1;
+
+  Kind kind = Kind::kUnset;
+  bool boolean = false;
+  // Writable documents. Removed: neither this layer nor the base has a value.
+  bool removed = false;
+  // The object was made for what is below it, not set by the function.
+  bool implicit = false;
+  // The base does not show through this object.
+  bool hides_base = false;
+  // The node's value, or what the object or list has besides what is set, is
+  // awaited from these nodes of observed documents. Null: not awaited.
+  std::vector<function::internal::Ref>* awaited = nullptr;
+
+  // What was read of it. Looked: its presence, kind or scalar. Whole:
+  // everything below it, too.
+  bool looked = false;
+  bool whole = false;
+
+  double number = 0;
+  absl::string_view text;
+  // Of an object: in the order of their keys' bytes. Of a list: elements, then
+  // nodes for indices beyond `size`.
+  std::pmr::vector<Node*> children;
+  size_t size = 0;  // of a list
+
+  explicit Node(std::pmr::memory_resource* memory) : children(memory) {}
+};
+
+// The section of a request or response that a document belongs to.
+enum class Section : uint8_t {
+  kAlone,
+  kObservedComposite,
+  kObservedResource,
+  kRequired,
+  kInput,
+  kContext,
+  kSchema,
+  kDesiredComposite,
+  kDesiredResource,
+  kOutput,
+};
+
+class Document {
+ public:
+  Section section = Section::kAlone;
+  // Of a composed resource, requirement, context key or schema.
+  absl::string_view name;
+  int index = 0;  // of a required item
+  bool writable = true;
+  // A write is FATAL with this text after the path; null: `is read-only`.
+  bool awaits = false;  // what is absent here may still come
+  // What earlier steps desire; null where nothing.
+  Document* base = nullptr;
+  // Nodes whose values this document got, for the graph: the documents only.
+  std::vector<Document*> dependencies;
+  // Set where the document is no Struct, a YAML text is broken, or it is too
+  // deep; each access reports it.
+  std::string error;
+
+  Arena* arena() const { return arena_; }
+  Node* root();  // decoded; a broken document's is absent
+  bool decoded() const { return decoded_; }
+  // The document is this Struct (bytes, not copied: they must outlive the
+  // arena). Absent without it.
+  void SetBytes(absl::string_view bytes);
+  bool present() const { return present_; }
+  absl::string_view bytes() const { return bytes_; }
+
+ private:
+  friend class Arena;
+  explicit Document(Arena* arena) : arena_(arena) {}
+
+  Arena* arena_;
+  Node* root_ = nullptr;
+  bool decoded_ = true;
+  bool present_ = false;
+  absl::string_view bytes_;
+};
+
+// Receives the errors of the values of a call. One for each thread at a time.
+class Reporter {
+ public:
+  virtual ~Reporter() = default;
+  virtual void Fatal(std::string text) = 0;
+};
+// The one of the call that this thread runs; null outside of calls.
+Reporter* CurrentReporter();
+// Makes `reporter` current for the lifetime of this object.
+class WithReporter {
+ public:
+  explicit WithReporter(Reporter* reporter);
+  ~WithReporter();
+
+ private:
+  Reporter* const before_;
+};
+void ReportFatal(std::string text);
+
+// --- Reading. Each of these notes what was read.
+
+// The node at `key` or `index` below; a new one where there is none.
+Node* ChildOf(Node* node, absl::string_view key);
+Node* ElementOf(Node* node, size_t index);
+// The layer that has the node's value: the node itself, or the base's node, or
+// null where it is absent or awaited.
+const Node* Look(Node* node);
+// The same without noting a read.
+const Node* Peek(const Node* node);
+// Keys of the object with those of the base, sorted: reads it whole. FATAL for
+// another kind.
+std::vector<absl::string_view> Keys(Node* node);
+size_t Size(Node* node);
+// Notes that everything at and below the node was read.
+void ReadWhole(Node* node);
+
+// --- Writing. FATAL on documents that are read-only.
+
+// A deep copy of `from`, with what is awaited in it, replaces what this call
+// set at `to`. An absent and final `from` changes nothing.
+void CopyNode(Node* to, Node* from);
+void MergeNode(Node* to, Node* from);
+void RemoveNode(Node* node);
+// Whether anything at or below the node was set, removed or awaited.
+bool Touched(const Node* node);
+
+// --- Emission.
+
+// A wait: the node of a desired document, and what it waits for.
+struct Wait {
+  const Node* target;
+  std::vector<Node*> sources;
+};
+// Every awaited value at and below the node, in the order of paths.
+std::vector<Wait> WaitsOf(const Node* node);
+// The desired Struct: the base with what this call set. An awaited value
+// becomes what `observed` (a root; may be null) has at its path, else it is
+// left out; `kept` gets the awaited nodes (of lists: the outermost one) that
+// got a value or were left out. Keys are sorted. `filter`, where given, says
+// which fields of the root are emitted.
+std::string Emit(Document* document, Node* observed,
+                 std::vector<const Node*>* kept,
+                 const std::function<bool(absl::string_view)>& filter = {});
+// A Struct's bytes of one node (an object), read whole.
+std::string EncodeStruct(Node* node);
+
+// --- Paths.
+
+// Below the document, spelled as in masks: `spec.zones[0]`; "" for the root.
+std::string PathInDocument(const Node* node);
+// For messages: `observed.composite.spec.size`, `input.spec.size`,
+// `observed.resources.vpc.status.id`, `required.vpcs[0].spec`.
+std::string PathOf(const Node* node);
+// For waits: `vpc.status.atProvider.vpcId`, `required.vpcs[0].spec.x`.
+std::string SourceName(const Node* node);
+// Adds the paths of everything that was read of the document, as the hint
+// spells them: `observed.composite.resource.spec.*.x`. Elements of lists are
+// `*`. Nothing for a document whose content no mask may hide.
+void AddReads(Document* document, std::set<std::string>* paths);
+
+// Decodes a Struct into `root`; false if it is none or is too deep (`error`).
+bool DecodeStruct(absl::string_view bytes, Node* root, std::string* error);
+
+}  // namespace fncache::sdk
+
+#endif  // FNCACHE_SDK_MODEL_NODE_H_
