@@ -47,7 +47,10 @@ class Arena {
   Node* NewNode(Document* document, Node* parent);
   // A copy of `text` that lives as long as the arena.
   absl::string_view Keep(absl::string_view text);
-  void* Allocate(size_t bytes) { return memory_.allocate(bytes, 8); }
+  // An empty list of sources.
+  std::vector<Node*>* NewSources();
+  // Keeps `other` in memory as long as this one.
+  void Retain(Arena* other);
 
  private:
   Arena() : memory_(2048) {}
@@ -55,7 +58,9 @@ class Arena {
 
   std::atomic<int> references_{1};
   std::pmr::monotonic_buffer_resource memory_;
-  std::vector<Document*> documents_;
+  std::vector<std::unique_ptr<Document>> documents_;
+  std::vector<std::unique_ptr<std::vector<Node*>>> sources_;
+  std::vector<Arena*> retained_;
 };
 
 // What a node is in its own layer.
@@ -86,21 +91,23 @@ struct Node {
   bool hides_base = false;
   // The node's value, or what the object or list has besides what is set, is
   // awaited from these nodes of observed documents. Null: not awaited.
-  std::vector<function::internal::Ref>* awaited = nullptr;
+  std::vector<Node*>* awaited = nullptr;
 
-  // What was read of it. Looked: its presence, kind or scalar. Whole:
-  // everything below it, too.
+  // Everything at and below it counts as read.
   bool looked = false;
-  bool whole = false;
+  // Of a list: its length was read.
+  bool sized = false;
 
   double number = 0;
   absl::string_view text;
-  // Of an object: in the order of their keys' bytes. Of a list: elements, then
-  // nodes for indices beyond `size`.
+  // In the order of their keys' bytes.
   std::pmr::vector<Node*> children;
+  // Of a list, then nodes for indices from `size` on.
+  std::pmr::vector<Node*> elements;
   size_t size = 0;  // of a list
 
-  explicit Node(std::pmr::memory_resource* memory) : children(memory) {}
+  explicit Node(std::pmr::memory_resource* memory)
+      : children(memory), elements(memory) {}
 };
 
 // The section of a request or response that a document belongs to.
@@ -122,21 +129,26 @@ class Document {
   Section section = Section::kAlone;
   // Of a composed resource, requirement, context key or schema.
   absl::string_view name;
-  int index = 0;  // of a required item
-  bool writable = true;
-  // A write is FATAL with this text after the path; null: `is read-only`.
-  bool awaits = false;  // what is absent here may still come
+  int index = 0;         // of a required item
+  bool extra = false;    // a required item of `extra_resources`
+  bool writable = true;  // else a write is FATAL
+  bool awaits = false;   // what is absent here may still come
   // What earlier steps desire; null where nothing.
   Document* base = nullptr;
-  // Nodes whose values this document got, for the graph: the documents only.
+  // The documents whose values this one got, each once: the edges of the graph.
   std::vector<Document*> dependencies;
   // Set where the document is no Struct, a YAML text is broken, or it is too
   // deep; each access reports it.
   std::string error;
 
   Arena* arena() const { return arena_; }
-  Node* root();  // decoded; a broken document's is absent
-  bool decoded() const { return decoded_; }
+  // Not decoded yet: the functions below do that. A broken document's is
+  // absent.
+  Node* root() const { return root_; }
+  // Decodes what was not, and reports what is broken.
+  void Open() {
+    if (!decoded_ || !error.empty()) DoOpen();
+  }
   // The document is this Struct (bytes, not copied: they must outlive the
   // arena). Absent without it.
   void SetBytes(absl::string_view bytes);
@@ -146,6 +158,7 @@ class Document {
  private:
   friend class Arena;
   explicit Document(Arena* arena) : arena_(arena) {}
+  void DoOpen();
 
   Arena* arena_;
   Node* root_ = nullptr;
@@ -173,6 +186,9 @@ class WithReporter {
 };
 void ReportFatal(std::string text);
 
+// `text`, `a number`, `an object`: for messages.
+absl::string_view KindName(Kind kind);
+
 // --- Reading. Each of these notes what was read.
 
 // The node at `key` or `index` below; a new one where there is none.
@@ -186,17 +202,28 @@ const Node* Peek(const Node* node);
 // Keys of the object with those of the base, sorted: reads it whole. FATAL for
 // another kind.
 std::vector<absl::string_view> Keys(Node* node);
+// Elements of the list, fields of the object; 0 where it is absent.
 size_t Size(Node* node);
+// The sources if the node is absent and awaited, else none.
+std::vector<Node*> SourcesOf(Node* node);
 // Notes that everything at and below the node was read.
 void ReadWhole(Node* node);
 
 // --- Writing. FATAL on documents that are read-only.
 
 // A deep copy of `from`, with what is awaited in it, replaces what this call
-// set at `to`. An absent and final `from` changes nothing.
+// set at `to`. An absent and final `from` changes nothing. FATAL: the root,
+// metadata or status of an observed object into a desired one.
 void CopyNode(Node* to, Node* from);
 void MergeNode(Node* to, Node* from);
 void RemoveNode(Node* node);
+// Removes what this call set at the node and makes it `kind`, with no content
+// yet. False where the document is read-only.
+bool StartNode(Node* node, Kind kind);
+void AwaitNode(Node* node, const std::vector<Node*>& sources);
+Node* AppendNode(Node* list);
+// Notes that `to` got a value from `from`, for the graph.
+void AddDependency(Document* to, const Node* from);
 // Whether anything at or below the node was set, removed or awaited.
 bool Touched(const Node* node);
 

@@ -119,6 +119,9 @@ void Merge(const Ref& to, const Ref& from);
 // The node becomes an empty list or object of this call.
 void StartList(const Ref& node);
 void StartObject(const Ref& node);
+// The path of the node, for messages.
+std::string PathOf(const Ref& node);
+// The text of a scalar: true, 5, abc.
 std::string TextOf(const Ref& node);
 // The whole content as canonical JSON, which reads all of it.
 std::string JsonOf(const Ref& node);
@@ -284,7 +287,7 @@ class Field {
   std::vector<std::string> sources() const { return Get().sources(); }
   // There and not null; of a bool: there and true.
   explicit operator bool() const { return static_cast<bool>(Get()); }
-  std::string path() const { return internal::TextOf(node_); }
+  std::string path() const { return internal::PathOf(node_); }
   void clear() { internal::Clear(node_); }
 
   Field& operator=(const Observable<T>& value) {
@@ -388,9 +391,10 @@ class Value {
     return element;
   }
   // The text of a scalar: true, 5, abc; empty where it is absent.
-  std::string text() const { return internal::JsonOf(node_); }
+  std::string text() const { return internal::TextOf(node_); }
   void clear() { internal::Clear(node_); }
   void erase(std::string_view key) { internal::Erase(node_, key); }
+  std::string path() const { return internal::PathOf(node_); }
   // Objects merge field by field; anything else replaces.
   Value& merge(const Value& other) {
     internal::Merge(node_, other.node_);
@@ -497,7 +501,11 @@ class List {
   }
   Iterator begin() const { return Iterator(this, 0); }
   Iterator end() const { return Iterator(this, size()); }
-  Handle add() { return Handle(internal::Append(node_)); }
+  Handle add() {
+    internal::Ref element = internal::Append(node_);
+    if constexpr (std::is_base_of_v<Object, T>) internal::StartObject(element);
+    return Handle(std::move(element));
+  }
   Handle add(const internal::AssignedTo<T>& value) {
     Handle element = add();
     element = value;

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/model/node.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace fncache::sdk {
+namespace {
+
+thread_local Reporter* reporter = nullptr;
+
+bool Before(const Node* node, absl::string_view key) { return node->key < key; }
+
+// The child of this key; null where there is no such node.
+Node* FindChild(const Node* node, absl::string_view key) {
+  const auto at = std::lower_bound(node->children.begin(), node->children.end(),
+                                   key, Before);
+  return at != node->children.end() && (*at)->key == key ? *at : nullptr;
+}
+
+// Whether reads of the document's nodes are noted: only what a mask may hide.
+bool Tracks(const Document* document) {
+  return document->section == Section::kObservedComposite ||
+         document->section == Section::kObservedResource ||
+         document->section == Section::kRequired;
+}
+
+// The base's node at the path of `node`; null where the base has none, or does
+// not show there.
+const Node* BaseOf(const Node* node) {
+  Document* const base = node->document->base;
+  if (base == nullptr) return nullptr;
+  const Node* const parent = node->parent;
+  if (parent == nullptr) {
+    base->Open();
+    return base->root()->kind == Kind::kObject ? base->root() : nullptr;
+  }
+  if (parent->removed || parent->hides_base) return nullptr;
+  if (parent->kind != Kind::kUnset && parent->kind != Kind::kObject) {
+    return nullptr;
+  }
+  if (parent->kind == Kind::kUnset && parent->awaited != nullptr) {
+    return nullptr;
+  }
+  const Node* const above = BaseOf(parent);
+  if (above == nullptr) return nullptr;
+  if (node->index >= 0) {
+    if (above->kind != Kind::kList || parent->kind != Kind::kUnset ||
+        static_cast<size_t>(node->index) >= above->size) {
+      return nullptr;
+    }
+    return above->elements[node->index];
+  }
+  if (above->kind != Kind::kObject) return nullptr;
+  const Node* const found = FindChild(above, node->key);
+  return found == nullptr || found->kind == Kind::kUnset ? nullptr : found;
+}
+
+// FATAL if something above the node is there and cannot have it below.
+void CheckAbove(const Node* node) {
+  const Node* const parent = node->parent;
+  if (parent == nullptr) return;
+  const Node* const above = Peek(parent);
+  if (above == nullptr) return CheckAbove(parent);
+  const Kind kind = node->index >= 0 ? Kind::kList : Kind::kObject;
+  if (above->kind == kind || above->kind == Kind::kNull) return;
+  ReportFatal(absl::StrCat(PathOf(parent), ": must be ",
+                           kind == Kind::kList ? "a list" : "an object",
+                           ", is ", KindName(above->kind)));
+}
+
+// Forgets what this layer has at and below the node. Handles stay valid.
+void Reset(Node* node) {
+  node->kind = Kind::kUnset;
+  node->removed = node->implicit = node->hides_base = false;
+  node->awaited = nullptr;
+  node->size = 0;
+  for (Node* const child : node->children) Reset(child);
+  for (Node* const element : node->elements) Reset(element);
+}
+
+// The content of `from`, of the layer that shows, as this layer's content at
+// `to`, which is reset.
+void Fill(Node* to, Node* from);
+
+void FillFromLayer(Node* to, const Node* from) {
+  to->kind = from->kind;
+  to->boolean = from->boolean;
+  to->number = from->number;
+  to->text = from->kind == Kind::kText &&
+                     from->document->arena() != to->document->arena()
+                 ? to->document->arena()->Keep(from->text)
+                 : from->text;
+}
+
+Node* NewElement(Node* list, size_t index) {
+  while (list->elements.size() <= index) {
+    Node* const node = list->document->arena()->NewNode(list->document, list);
+    node->index = static_cast<int>(list->elements.size());
+    list->elements.push_back(node);
+  }
+  return list->elements[index];
+}
+
+void Fill(Node* to, Node* from) {
+  const Node* const shown = Peek(from);
+  if (shown == nullptr) {
+    const std::vector<Node*> sources = SourcesOf(from);
+    if (!sources.empty()) AwaitNode(to, sources);
+    return;
+  }
+  FillFromLayer(to, shown);
+  if (shown->kind == Kind::kObject) {
+    for (const absl::string_view key : Keys(from)) {
+      Fill(ChildOf(to, key), ChildOf(from, key));
+    }
+    // What is awaited in it has no key in the view.
+    for (Node* const child : from->children) {
+      if (Peek(child) == nullptr && child->awaited != nullptr) {
+        Fill(ChildOf(to, child->key), child);
+      }
+    }
+  } else if (shown->kind == Kind::kList) {
+    to->size = shown->size;
+    for (size_t i = 0; i < shown->size; ++i) {
+      Fill(NewElement(to, i), ElementOf(from, i));
+    }
+  }
+  if (from->awaited != nullptr) AwaitNode(to, *from->awaited);
+}
+
+// The parents of a node that is written become objects and lists. False where
+// it cannot be written.
+bool MakeParents(Node* node);
+
+void MakeList(Node* list) {
+  if (list->kind == Kind::kList) return;
+  const Node* const base =
+      list->removed || list->awaited != nullptr || list->kind != Kind::kUnset
+          ? nullptr
+          : BaseOf(list);
+  std::vector<Node*>* const awaited = list->awaited;
+  // Handles of elements may exist already: fill those.
+  if (list->kind != Kind::kUnset || list->removed) Reset(list);
+  list->kind = Kind::kList;
+  list->awaited = awaited;
+  if (base == nullptr || base->kind != Kind::kList) return;
+  list->size = base->size;
+  for (size_t i = 0; i < base->size; ++i) {
+    Fill(NewElement(list, i), base->elements[i]);
+  }
+}
+
+void MakeObject(Node* object) {
+  if (object->kind == Kind::kObject) return;
+  std::vector<Node*>* const awaited =
+      object->kind == Kind::kUnset ? object->awaited : nullptr;
+  const bool removed = object->removed;
+  if (object->kind != Kind::kUnset) Reset(object);
+  object->removed = false;
+  object->hides_base = removed;
+  object->kind = Kind::kObject;
+  object->implicit = true;
+  object->awaited = awaited;
+}
+
+bool MakeParents(Node* node) {
+  Document* const document = node->document;
+  document->Open();
+  if (!document->writable) {
+    ReportFatal(absl::StrCat(PathOf(node), ": is read-only"));
+    return false;
+  }
+  Node* const parent = node->parent;
+  if (parent == nullptr) return true;
+  if (!MakeParents(parent)) return false;
+  if (node->index < 0) {
+    MakeObject(parent);
+    return true;
+  }
+  MakeList(parent);
+  if (static_cast<size_t>(node->index) > parent->size) {
+    ReportFatal(absl::StrCat(PathOf(node), ": the list has ", parent->size,
+                             " elements"));
+    return false;
+  }
+  parent->size = std::max<size_t>(parent->size, node->index + 1);
+  return true;
+}
+
+// Whether `from` is the root, metadata or status of something observed.
+bool IsWholesale(const Node* from) {
+  if (!Tracks(from->document)) return false;
+  if (from->parent == nullptr) return true;
+  return from->parent->parent == nullptr &&
+         (from->key == "metadata" || from->key == "status");
+}
+
+bool IsDesired(const Document* document) {
+  return document->section == Section::kDesiredComposite ||
+         document->section == Section::kDesiredResource;
+}
+
+}  // namespace
+
+Arena::~Arena() {
+  for (Arena* const other : retained_) other->Unref();
+}
+
+Document* Arena::NewDocument() {
+  documents_.emplace_back(new Document(this));
+  Document* const document = documents_.back().get();
+  document->root_ = NewNode(document, nullptr);
+  return document;
+}
+
+Node* Arena::NewNode(Document* document, Node* parent) {
+  Node* const node =
+      new (memory_.allocate(sizeof(Node), alignof(Node))) Node(&memory_);
+  node->document = document;
+  node->parent = parent;
+  return node;
+}
+
+absl::string_view Arena::Keep(absl::string_view text) {
+  if (text.empty()) return {};
+  char* const kept = static_cast<char*>(memory_.allocate(text.size(), 1));
+  std::memcpy(kept, text.data(), text.size());
+  return {kept, text.size()};
+}
+
+std::vector<Node*>* Arena::NewSources() {
+  sources_.push_back(std::make_unique<std::vector<Node*>>());
+  return sources_.back().get();
+}
+
+void Arena::Retain(Arena* other) {
+  if (other == this ||
+      std::find(retained_.begin(), retained_.end(), other) != retained_.end()) {
+    return;
+  }
+  other->Ref();
+  retained_.push_back(other);
+}
+
+void Document::SetBytes(absl::string_view bytes) {
+  bytes_ = bytes;
+  present_ = true;
+  decoded_ = false;
+}
+
+void Document::DoOpen() {
+  if (!decoded_) {
+    decoded_ = true;
+    if (!DecodeStruct(bytes_, root_, &error)) {
+      Reset(root_);
+      root_->children.clear();
+    }
+  }
+  if (error.empty()) return;
+  const std::string path = PathOf(root_);
+  ReportFatal(path.empty() ? error : absl::StrCat(path, ": ", error));
+}
+
+Reporter* CurrentReporter() { return reporter; }
+
+WithReporter::WithReporter(Reporter* current) : before_(reporter) {
+  reporter = current;
+}
+
+WithReporter::~WithReporter() { reporter = before_; }
+
+void ReportFatal(std::string text) {
+  if (reporter != nullptr) reporter->Fatal(std::move(text));
+}
+
+absl::string_view KindName(Kind kind) {
+  switch (kind) {
+    case Kind::kUnset:
+      return "absent";
+    case Kind::kNull:
+      return "null";
+    case Kind::kBool:
+      return "a boolean";
+    case Kind::kNumber:
+      return "a number";
+    case Kind::kText:
+      return "text";
+    case Kind::kObject:
+      return "an object";
+    case Kind::kList:
+      return "a list";
+  }
+  return "";
+}
+
+Node* ChildOf(Node* node, absl::string_view key) {
+  node->document->Open();
+  const auto at = std::lower_bound(node->children.begin(), node->children.end(),
+                                   key, Before);
+  if (at != node->children.end() && (*at)->key == key) return *at;
+  Arena* const arena = node->document->arena();
+  Node* const child = arena->NewNode(node->document, node);
+  child->key = arena->Keep(key);
+  node->children.insert(at, child);
+  return child;
+}
+
+Node* ElementOf(Node* node, size_t index) {
+  // An index that no list has; the node can be read, as absent, and not
+  // written.
+  constexpr size_t kMaxIndex = 1 << 24;
+  node->document->Open();
+  if (index < node->elements.size()) return node->elements[index];
+  if (index < node->elements.size() + 64) return NewElement(node, index);
+  const Node* const shown = Peek(node);
+  if (shown != nullptr && shown->kind == Kind::kList && index < shown->size) {
+    return NewElement(node, index);
+  }
+  Node* const child = node->document->arena()->NewNode(node->document, node);
+  child->index = static_cast<int>(std::min(index, kMaxIndex));
+  return child;
+}
+
+const Node* Peek(const Node* node) {
+  node->document->Open();
+  if (node->removed) return nullptr;
+  if (node->kind != Kind::kUnset) return node;
+  if (node->awaited != nullptr) return nullptr;
+  return BaseOf(node);
+}
+
+const Node* Look(Node* node) {
+  if (Tracks(node->document)) node->looked = true;
+  const Node* const shown = Peek(node);
+  if (shown == nullptr) CheckAbove(node);
+  return shown;
+}
+
+void ReadWhole(Node* node) {
+  if (Tracks(node->document)) node->looked = true;
+}
+
+std::vector<Node*> SourcesOf(Node* node) {
+  if (Peek(node) != nullptr || node->removed) return {};
+  for (const Node* at = node; at != nullptr; at = at->parent) {
+    if (at->awaited != nullptr) return *at->awaited;
+    if (at->removed) break;
+    // Below a value of this layer, only what is awaited there is.
+    if (at != node && at->kind != Kind::kUnset && at->kind != Kind::kObject) {
+      break;
+    }
+  }
+  if (node->document->awaits) return {node};
+  return {};
+}
+
+std::vector<absl::string_view> Keys(Node* node) {
+  std::vector<absl::string_view> keys;
+  const Node* const shown = Look(node);
+  if (shown == nullptr || shown->kind == Kind::kNull) return keys;
+  if (shown->kind != Kind::kObject) {
+    ReportFatal(absl::StrCat(PathOf(node), ": must be an object, is ",
+                             KindName(shown->kind)));
+    return keys;
+  }
+  const Node* const base = shown == node ? BaseOf(node) : nullptr;
+  const bool merged =
+      base != nullptr && base->kind == Kind::kObject && !node->hides_base;
+  if (!merged) {
+    for (const Node* const child : shown->children) {
+      if (child->kind != Kind::kUnset) keys.push_back(child->key);
+    }
+    return keys;
+  }
+  for (const Node* const child : node->children) {
+    if (child->kind != Kind::kUnset) keys.push_back(child->key);
+  }
+  for (const Node* const child : base->children) {
+    if (child->kind == Kind::kUnset) continue;
+    const Node* const own = FindChild(node, child->key);
+    if (own == nullptr || (own->kind == Kind::kUnset && !own->removed &&
+                           own->awaited == nullptr)) {
+      keys.push_back(child->key);
+    }
+  }
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+size_t Size(Node* node) {
+  const Node* const shown = Peek(node);
+  if (shown != nullptr && shown->kind == Kind::kObject) {
+    return Keys(node).size();
+  }
+  if (shown != nullptr && shown->kind == Kind::kList) {
+    if (Tracks(node->document)) node->sized = true;
+    return shown->size;
+  }
+  Look(node);
+  if (shown == nullptr || shown->kind == Kind::kNull) return 0;
+  ReportFatal(absl::StrCat(PathOf(node), ": must be a list, is ",
+                           KindName(shown->kind)));
+  return 0;
+}
+
+bool StartNode(Node* node, Kind kind) {
+  if (!MakeParents(node)) return false;
+  Reset(node);
+  node->kind = kind;
+  return true;
+}
+
+void AwaitNode(Node* node, const std::vector<Node*>& sources) {
+  if (!MakeParents(node)) return;
+  if (node->awaited == nullptr && node->kind == Kind::kUnset) Reset(node);
+  std::vector<Node*>* const all = node->document->arena()->NewSources();
+  *all = sources;
+  for (const Node* const source : sources) {
+    node->document->arena()->Retain(source->document->arena());
+    AddDependency(node->document, source);
+  }
+  node->awaited = all;
+}
+
+void AddDependency(Document* to, const Node* from) {
+  if (!from->document->awaits || to == from->document) return;
+  if (std::find(to->dependencies.begin(), to->dependencies.end(),
+                from->document) == to->dependencies.end()) {
+    to->dependencies.push_back(from->document);
+    to->arena()->Retain(from->document->arena());
+  }
+}
+
+void CopyNode(Node* to, Node* from) {
+  if (to == from) return;
+  const Node* const shown = Look(from);
+  if (IsDesired(to->document) && IsWholesale(from)) {
+    ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
+                             " cannot be copied as a whole"));
+    return;
+  }
+  std::vector<Node*> sources;
+  if (shown == nullptr) {
+    sources = SourcesOf(from);
+    if (sources.empty()) return;
+  }
+  if (from->document == to->document) {
+    // One may be above the other.
+    Document* const copy = to->document->arena()->NewDocument();
+    Fill(copy->root(), from);
+    from = copy->root();
+  } else {
+    AddDependency(to->document, from);
+    for (Document* const document : from->document->dependencies) {
+      AddDependency(to->document, document->root());
+    }
+  }
+  if (shown == nullptr) {
+    if (!StartNode(to, Kind::kUnset)) return;
+    AwaitNode(to, sources);
+    return;
+  }
+  if (StartNode(to, shown->kind)) Fill(to, from);
+}
+
+void MergeNode(Node* to, Node* from) {
+  const Node* const shown = Look(from);
+  if (shown == nullptr || shown->kind != Kind::kObject ||
+      from->document == to->document || IsWholesale(from)) {
+    return CopyNode(to, from);
+  }
+  const Node* const target = Peek(to);
+  if (target == nullptr || target->kind != Kind::kObject) {
+    return CopyNode(to, from);
+  }
+  if (!MakeParents(to)) return;
+  MakeObject(to);
+  to->implicit = false;
+  for (const absl::string_view key : Keys(from)) {
+    MergeNode(ChildOf(to, key), ChildOf(from, key));
+  }
+  for (Node* const child : from->children) {
+    if (child->awaited != nullptr && child->kind == Kind::kUnset) {
+      CopyNode(ChildOf(to, child->key), child);
+    }
+  }
+}
+
+void RemoveNode(Node* node) {
+  node->document->Open();
+  if (node->document->writable && !Touched(node) && Peek(node) == nullptr) {
+    // Also what an awaited parent may still bring.
+    const bool awaited = !SourcesOf(node).empty();
+    if (!awaited) return;
+  }
+  if (!MakeParents(node)) return;
+  Reset(node);
+  if (node->index < 0 || node->parent == nullptr) {
+    node->removed = true;
+    return;
+  }
+  Node* const list = node->parent;
+  list->elements.erase(list->elements.begin() + node->index);
+  --list->size;
+  for (size_t i = node->index; i < list->elements.size(); ++i) {
+    list->elements[i]->index = static_cast<int>(i);
+  }
+  node->index = static_cast<int>(list->size);
+}
+
+Node* AppendNode(Node* list) {
+  const Node* const shown = Peek(list);
+  if (shown != nullptr && shown->kind != Kind::kList &&
+      shown->kind != Kind::kNull) {
+    ReportFatal(absl::StrCat(PathOf(list), ": must be a list, is ",
+                             KindName(shown->kind)));
+  }
+  if (!MakeParents(list)) return ElementOf(list, 0);
+  MakeList(list);
+  Node* const element = NewElement(list, list->size);
+  Reset(element);
+  // A null until it is set.
+  element->kind = Kind::kNull;
+  ++list->size;
+  return element;
+}
+
+bool Touched(const Node* node) {
+  if (node->kind != Kind::kUnset || node->removed || node->awaited != nullptr) {
+    return true;
+  }
+  return std::any_of(node->children.begin(), node->children.end(), Touched) ||
+         std::any_of(node->elements.begin(), node->elements.end(), Touched);
+}
+
+}  // namespace fncache::sdk
