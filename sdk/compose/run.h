@@ -15,7 +15,7 @@
 
 namespace fncache::sdk {
 
-// What the process knows of a call.
+// Facts about a call that the process knows.
 struct CallInfo {
   absl::Time deadline = absl::InfiniteFuture();
   std::function<bool()> cancelled;  // null: never

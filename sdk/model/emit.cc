@@ -142,7 +142,7 @@ class Emitter {
       return Content(own, own->kind == Kind::kObject ? base : nullptr,
                      observed);
     }
-    // Something here is awaited: the observed value takes its place.
+    // The observed value is emitted instead of what is awaited here.
     if (kept_ != nullptr) kept_->push_back(own);
     Node* const there = Observed(own);
     if (there != nullptr) ReadWhole(there);

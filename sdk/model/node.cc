@@ -118,7 +118,7 @@ void Fill(Node* to, Node* from) {
     for (const absl::string_view key : Keys(from)) {
       Fill(ChildOf(to, key), ChildOf(from, key));
     }
-    // What is awaited in it has no key in the view.
+    // The view has no keys for awaited fields.
     for (Node* const child : from->children) {
       if (Peek(child) == nullptr && child->awaited != nullptr) {
         Fill(ChildOf(to, child->key), child);

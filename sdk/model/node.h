@@ -63,7 +63,7 @@ class Arena {
   std::vector<Arena*> retained_;
 };
 
-// What a node is in its own layer.
+// The content of a node in its own layer.
 enum class Kind : uint8_t {
   kUnset,  // absent, or not set by this call
   kNull,
@@ -95,14 +95,14 @@ struct Node {
 
   // Everything at and below it counts as read.
   bool looked = false;
-  // Of a list: its length was read.
+  // The length of this list was read.
   bool sized = false;
 
   double number = 0;
   absl::string_view text;
   // In the order of their keys' bytes.
   std::pmr::vector<Node*> children;
-  // Of a list, then nodes for indices from `size` on.
+  // Elements of a list, then nodes for indices from `size` on.
   std::pmr::vector<Node*> elements;
   size_t size = 0;  // of a list
 
@@ -127,13 +127,13 @@ enum class Section : uint8_t {
 class Document {
  public:
   Section section = Section::kAlone;
-  // Of a composed resource, requirement, context key or schema.
+  // The name of the composed resource, requirement, context key or schema.
   absl::string_view name;
   int index = 0;         // of a required item
   bool extra = false;    // a required item of `extra_resources`
   bool writable = true;  // else a write is FATAL
   bool awaits = false;   // what is absent here may still come
-  // What earlier steps desire; null where nothing.
+  // The desired state of earlier steps; null where there is none.
   Document* base = nullptr;
   // The documents whose values this one got, each once: the edges of the graph.
   std::vector<Document*> dependencies;

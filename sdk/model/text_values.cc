@@ -25,7 +25,7 @@ using sdk::Kind;
 using sdk::Node;
 using Tree = text::Json;
 
-// `node` in its layers, as Json. What is awaited goes to `sources`.
+// The view of `node` as Json. Sources of awaited values go to `origin`.
 Tree ToJson(Node* node, Origin* origin) {
   const Node* const shown = sdk::Peek(node);
   if (node->awaited != nullptr) {

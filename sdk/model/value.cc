@@ -32,7 +32,7 @@ bool IsWhole(double number) {
          number == std::trunc(number);
 }
 
-// What a node must be to be read as a T; the value where it is.
+// The kind that a node must have to be read as a T, and its value then.
 template <class T>
 struct Scalar;
 template <>
@@ -293,7 +293,7 @@ std::vector<std::string> NamesOf(const Origin& origin) {
 }
 
 void Combine(const Origin& input, Origin* result) {
-  // What is final wins: the result can never come.
+  // One final input is enough: the result can never come.
   const bool absent =
       input.presence == Presence::kFinal || input.presence == Presence::kNull;
   if (absent) {

@@ -316,7 +316,7 @@ TEST_F(ValueTest, AComputedValueIsAwaitedWithTheSourcesOfItsInputs) {
   Documents::Of(desired)["z"] = Concat(id, "-", 5, true, 1.5);
   const std::vector<Wait> waits = WaitsOf(desired->root());
   ASSERT_EQ(waits.size(), 2u);
-  // Of the sources, only what is not there.
+  // Only the sources that are absent.
   ASSERT_EQ(waits[0].sources.size(), 1u);
   EXPECT_EQ(SourceName(waits[0].sources[0]), "vpc.status.arn");
   EXPECT_EQ(Documents::Emitted(desired), R"({"z":"vpc-1-5true1.5"})");

@@ -47,7 +47,7 @@ enum class Ready { kTrue, kFalse, kObserved };
 // How long a dependency lasts: until the other resource is observed, or until
 // its condition `Ready` is True.
 enum class Until { kReady, kObserved };
-// What happens when an awaited value is lost for a resource that exists.
+// The effect of an awaited value that is lost for a resource that exists.
 enum class OnLost {
   kKeep,   // its field keeps what the resource has
   kFatal,  // the response is FATAL
@@ -163,7 +163,7 @@ class Resource : public Object {
   // The annotation crossplane.io/external-name.
   Field<std::string> external_name() const;
   Resource external_name(const Observable<std::string>& name) const;
-  // What exists of it. A write through it is FATAL.
+  // Its observed state. A write through it is FATAL.
   Resource observed() const;
   // Whether it is observed.
   bool exists() const;
@@ -257,7 +257,7 @@ class Required {
   R operator[](size_t index) const {
     return R(internal::ItemOf(requirement_, index));
   }
-  // Of a pending requirement: an item whose fields are awaited.
+  // A pending requirement gives an item whose fields are awaited.
   R first() const { return (*this)[0]; }
   Iterator begin() const { return Iterator(this, 0); }
   Iterator end() const { return Iterator(this, size()); }
@@ -368,7 +368,7 @@ class Context {
   Required<R> require(std::string_view name, const Selector& selector) {
     return Required<R>(Require(name, R::kApiVersion, R::kKind, selector));
   }
-  // What the Composition's step requests; requests nothing.
+  // Reads the requirement of the Composition's step; requests nothing.
   template <class R = Resource>
   Required<R> bootstrap(std::string_view name) {
     return Required<R>(Bootstrap(name));
