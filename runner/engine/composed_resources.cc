@@ -12,8 +12,8 @@
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/engine/group_version.h"
 #include "runner/engine/metadata.h"
+#include "sdk/schema/group_version.h"
 #include "text/quoted.h"
 
 namespace fncache::runner::engine {
@@ -24,6 +24,7 @@ namespace {
 
 using apiextensions::fn::proto::v1::Resource;
 using apiextensions::fn::proto::v1::State;
+using sdk::schema::ParseGroupVersion;
 
 constexpr size_t kHashLength = 12;
 constexpr size_t kMaxGeneratedLength = 63;

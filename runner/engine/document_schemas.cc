@@ -8,11 +8,15 @@
 
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/group_version.h"
-#include "runner/engine/schema_document.h"
+#include "sdk/schema/group_version.h"
+#include "sdk/schema/schema_document.h"
 
 namespace fncache::runner::engine {
 namespace {
+
+using sdk::schema::GroupVersion;
+using sdk::schema::ParseGroupVersion;
+using sdk::schema::SchemaDocument;
 
 class DocumentSchemas : public SchemaSource {
  public:

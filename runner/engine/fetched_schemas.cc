@@ -16,11 +16,15 @@
 #include "common/mutex.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/group_version.h"
-#include "runner/engine/schema_document.h"
+#include "sdk/schema/group_version.h"
+#include "sdk/schema/schema_document.h"
 
 namespace fncache::runner::engine {
 namespace {
+
+using sdk::schema::GroupVersion;
+using sdk::schema::ParseGroupVersion;
+using sdk::schema::SchemaDocument;
 
 // One thread fetches, one document after the other. All callers that ask for a
 // document during its fetch wait for the same fetch.

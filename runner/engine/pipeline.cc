@@ -9,9 +9,9 @@
 #include "common/status.h"
 #include "google/protobuf/struct.pb.h"
 #include "proto/function_v1.pb.h"
-#include "runner/engine/group_version.h"
 #include "runner/engine/requirements.h"
 #include "runner/engine/step_request.h"
+#include "sdk/schema/group_version.h"
 #include "text/quoted.h"
 
 namespace fncache::runner::engine {
@@ -19,6 +19,8 @@ namespace fncache::runner::engine {
 namespace fn = apiextensions::fn::proto::v1;
 
 namespace {
+
+using sdk::schema::ParseGroupVersion;
 
 absl::Duration TtlOf(const fn::RunFunctionResponse& response) {
   const auto& ttl = response.meta().ttl();

@@ -8,16 +8,12 @@
 #include <functional>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
-#include "proto/struct_fwd.h"
+#include "sdk/schema/schema_document.h"
 
 namespace fncache::runner::engine {
 
-// A kind's schema with its references replaced; nullopt if no document has that
-// kind. An error if a document is not available or is broken.
-using FoundSchema = absl::StatusOr<absl::optional<google::protobuf::Struct>>;
+using sdk::schema::FoundSchema;
 
 // Thread-safe. Shared by any number of renders.
 class SchemaSource {

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
-#include "runner/engine/schema_document.h"
+#include "sdk/schema/schema_document.h"
 #include "text/json.h"
 #include "text/object.h"
 
@@ -54,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto document = fncache::text::ParseJson(
       absl::string_view(reinterpret_cast<const char*>(data), size));
   if (!document.ok()) return 0;
-  fncache::runner::engine::SchemaDocument schemas(*document);
+  fncache::sdk::schema::SchemaDocument schemas(*document);
   for (const auto& group_version : schemas.group_versions()) {
     Check(schemas.Find(group_version, "no such kind").ok());
     Check(!schemas.Find(group_version, "no such kind")->has_value());
@@ -75,7 +75,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       Check(found->has_value() || list->size() != 1);
       if (!found->has_value()) continue;
-      Check(Size(**found) * 64 <= fncache::runner::engine::kMaxFlattenedBytes);
+      Check(Size(**found) * 64 <= fncache::sdk::schema::kMaxFlattenedBytes);
       const auto again = schemas.Find(
           {Text(entry, "group"), Text(entry, "version")}, Text(entry, "kind"));
       Check(again.ok() && again->has_value());

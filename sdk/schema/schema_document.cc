@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/engine/schema_document.h"
+#include "sdk/schema/schema_document.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 
-namespace fncache::runner::engine {
+namespace fncache::sdk::schema {
 namespace {
 
 using google::protobuf::Struct;
@@ -223,4 +223,4 @@ FoundSchema SchemaDocument::Find(const GroupVersion& group_version,
   return found;
 }
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::sdk::schema

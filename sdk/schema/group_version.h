@@ -3,8 +3,8 @@
 // by.
 //
 // Pure functions, thread-safe.
-#ifndef FNCACHE_RUNNER_ENGINE_GROUP_VERSION_H_
-#define FNCACHE_RUNNER_ENGINE_GROUP_VERSION_H_
+#ifndef FNCACHE_SDK_SCHEMA_GROUP_VERSION_H_
+#define FNCACHE_SDK_SCHEMA_GROUP_VERSION_H_
 
 #include <string>
 #include <tuple>
@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace fncache::runner::engine {
+namespace fncache::sdk::schema {
 
 struct GroupVersion {
   std::string group;  // "" is the core group
@@ -31,6 +31,6 @@ struct GroupVersion {
 // runner's words, if it has two slashes.
 absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version);
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::sdk::schema
 
-#endif  // FNCACHE_RUNNER_ENGINE_GROUP_VERSION_H_
+#endif  // FNCACHE_SDK_SCHEMA_GROUP_VERSION_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/engine/group_version.h"
+#include "sdk/schema/group_version.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 #include "text/object.h"
 #include "text/quoted.h"
 
-namespace fncache::runner::engine {
+namespace fncache::sdk::schema {
 
 absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version) {
   if (std::count(api_version.begin(), api_version.end(), '/') > 1) {
@@ -20,4 +20,4 @@ absl::StatusOr<GroupVersion> ParseGroupVersion(absl::string_view api_version) {
                       std::string(text::VersionOf(api_version))};
 }
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::sdk::schema

@@ -3,8 +3,8 @@
 // version and kind, and flattens each of them once.
 //
 // Thread-safe. Owns the document.
-#ifndef FNCACHE_RUNNER_ENGINE_SCHEMA_DOCUMENT_H_
-#define FNCACHE_RUNNER_ENGINE_SCHEMA_DOCUMENT_H_
+#ifndef FNCACHE_SDK_SCHEMA_SCHEMA_DOCUMENT_H_
+#define FNCACHE_SDK_SCHEMA_SCHEMA_DOCUMENT_H_
 
 #include <map>
 #include <memory>
@@ -12,12 +12,18 @@
 #include <string>
 #include <tuple>
 
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/mutex.h"
-#include "runner/engine/group_version.h"
-#include "runner/engine/schema_source.h"
+#include "proto/struct_fwd.h"
+#include "sdk/schema/group_version.h"
 #include "text/json.h"
 
-namespace fncache::runner::engine {
+namespace fncache::sdk::schema {
+
+// A kind's schema with its references replaced; nullopt if no document has that
+// kind. An error if a document is not available or is broken.
+using FoundSchema = absl::StatusOr<absl::optional<google::protobuf::Struct>>;
 
 // References may multiply: two to a schema that has two to the next, and so on.
 // No flattened schema may take more than this, every value counted with 64
@@ -53,6 +59,6 @@ class SchemaDocument {
   std::map<std::string, FoundSchema> flattened_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace fncache::runner::engine
+}  // namespace fncache::sdk::schema
 
-#endif  // FNCACHE_RUNNER_ENGINE_SCHEMA_DOCUMENT_H_
+#endif  // FNCACHE_SDK_SCHEMA_SCHEMA_DOCUMENT_H_
