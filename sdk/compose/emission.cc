@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/field_path.h"
 #include "sdk/compose/bounded_text.h"
+#include "sdk/compose/extra_resources.h"
 #include "sdk/compose/waits.h"
 
 namespace fncache::sdk {
@@ -344,7 +345,7 @@ bool AddRequirements(Call* call) {
     auto& all = *call->response->mutable_requirements();
     (*all.mutable_resources())[name] = *requirement->selector;
     if (!advertises) {
-      (*all.mutable_extra_resources())[name] = *requirement->selector;
+      (*MutableExtraResources(&all))[name] = *requirement->selector;
     }
   }
   for (const auto& [name, schema] : call->schemas) {

@@ -44,14 +44,6 @@ std::string* ResourceName(Path* path) {
   return &(*path)[2];
 }
 
-bool Covers(const Path& above, const Path& below) {
-  if (above.size() > below.size()) return false;
-  for (size_t i = 0; i < above.size(); ++i) {
-    if (above[i] != "*" && above[i] != below[i]) return false;
-  }
-  return true;
-}
-
 std::set<Path> WithoutCovered(const std::set<Path>& paths) {
   std::set<Path> kept;
   for (const Path& path : paths) {

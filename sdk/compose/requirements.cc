@@ -9,6 +9,7 @@
 #include "fncache/function/context.h"
 #include "sdk/compose/bounded_text.h"
 #include "sdk/compose/call.h"
+#include "sdk/compose/extra_resources.h"
 #include "sdk/schema/input.h"
 #include "sdk/schema/validate.h"
 #include "text/deterministic_bytes.h"
@@ -77,7 +78,7 @@ class SelectorBuilder {
 };
 
 // The name of a requirement, in messages.
-std::string PathOf(absl::string_view name) {
+std::string PathOfRequirement(absl::string_view name) {
   return absl::StrCat("required.", SpellKey(name));
 }
 
@@ -91,13 +92,13 @@ bool CheckName(Call* call, absl::string_view name) {
 void Answer(Call* call, Requirement* requirement) {
   const auto& request = *call->request;
   for (const auto* all :
-       {&request.required_resources(), &request.extra_resources()}) {
+       {&request.required_resources(), &sdk::ExtraResources(request)}) {
     const auto found = all->find(requirement->name);
     if (found == all->end()) continue;
     const bool empty = found->second.items().empty();
     requirement->state = empty ? State::kMissing : State::kFound;
     requirement->answer = empty ? nullptr : &found->second;
-    requirement->extra = all == &request.extra_resources();
+    requirement->extra = all != &request.required_resources();
     return;
   }
 }
@@ -132,7 +133,7 @@ R* Once(Call* call, absl::string_view name, const std::string& identity,
     known->identity = identity;
     make(known.get());
   } else if (known->identity != identity) {
-    call->Fatal(absl::StrCat(PathOf(name),
+    call->Fatal(absl::StrCat(PathOfRequirement(name),
                              ": is required twice, with other selectors"));
   }
   return known.get();
@@ -159,7 +160,7 @@ Requirement* Context::Require(std::string_view name,
                               std::string_view api_version,
                               std::string_view kind, const Selector& selector) {
   if (!CheckName(call_, Absl(name))) return &call_->no_requirement;
-  SelectorBuilder builder(call_, PathOf(Absl(name)));
+  SelectorBuilder builder(call_, PathOfRequirement(Absl(name)));
   lazy::ResourceSelector wanted;
   wanted.set_api_version(
       builder.Needed(std::string(api_version), "apiVersion"));
@@ -212,7 +213,7 @@ RequiredSchema Context::require_schema(std::string_view name,
                                        std::string_view api_version,
                                        std::string_view kind) {
   if (!CheckName(call_, Absl(name))) return RequiredSchema(call_->NoSchema());
-  SelectorBuilder builder(call_, PathOf(Absl(name)));
+  SelectorBuilder builder(call_, PathOfRequirement(Absl(name)));
   lazy::SchemaSelector wanted;
   wanted.set_api_version(
       builder.Needed(std::string(api_version), "apiVersion"));
@@ -278,7 +279,8 @@ Resource ItemOf(Requirement* requirement, size_t index) {
 void RequireAtLeast(Requirement* requirement, size_t count) {
   const size_t size = SizeOf(requirement);
   if (requirement->state == State::kPending || size >= count) return;
-  requirement->call->Fatal(absl::StrCat(PathOf(requirement->name), ": ", count,
+  requirement->call->Fatal(absl::StrCat(PathOfRequirement(requirement->name),
+                                        ": ", count,
                                         " items are needed, there are ", size));
 }
 
