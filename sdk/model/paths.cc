@@ -24,7 +24,7 @@ std::string DocumentPath(const Document* document) {
     case Section::kInput:
       return "input";
     case Section::kContext:
-      return absl::StrCat("context.", name);
+      return "context";  // whose fields are the keys
     case Section::kSchema:
       return absl::StrCat("schema.", name);
     case Section::kDesiredComposite:

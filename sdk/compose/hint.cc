@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/compose/hint.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace fncache::sdk {
+namespace {
+
+using Path = std::vector<std::string>;  // names as they are spelled
+
+Path Split(const std::string& text) {
+  Path path(1);
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '.' && !quoted) {
+      path.emplace_back();
+      continue;
+    }
+    if (c == '"') quoted = !quoted;
+    path.back() += c;
+    if (c == '\\' && quoted && i + 1 < text.size()) path.back() += text[++i];
+  }
+  return path;
+}
+
+// Whether a string of RFC 9651 can hold the name.
+bool IsPrintable(const std::string& name) {
+  return std::all_of(name.begin(), name.end(),
+                     [](char c) { return c >= 0x20 && c <= 0x7e; });
+}
+
+// The name of a resource in `observed.resources.NAME`; null where there is
+// none, or it is `*` already.
+std::string* ResourceName(Path* path) {
+  if (path->size() < 3 || (*path)[0] != "observed" ||
+      (*path)[1] != "resources" || (*path)[2] == "*") {
+    return nullptr;
+  }
+  return &(*path)[2];
+}
+
+std::set<Path> WithoutCovered(const std::set<Path>& paths) {
+  std::set<Path> kept;
+  for (const Path& path : paths) {
+    // A path that covers this one has a prefix of its names, or stars.
+    bool covered = false;
+    for (size_t size = 1; size <= path.size() && !covered; ++size) {
+      Path above(path.begin(), path.begin() + size);
+      covered = size < path.size() && paths.count(above) > 0;
+      if (ResourceName(&above) == nullptr) continue;
+      above[2] = "*";
+      covered = covered || paths.count(above) > 0;
+    }
+    if (!covered) kept.insert(path);
+  }
+  return kept;
+}
+
+std::string Write(const std::set<Path>& paths, bool pure) {
+  std::set<std::string> texts;
+  for (const Path& path : paths) {
+    std::string text = "\"";
+    for (const char c : absl::StrJoin(path, ".")) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    texts.insert(text + '"');
+  }
+  return absl::StrCat("reads=(", absl::StrJoin(texts, " "), ")",
+                      pure ? ", pure" : "");
+}
+
+// The deepest paths: names of resources become `*`, else the last name goes.
+std::set<Path> Widen(const std::set<Path>& paths) {
+  size_t depth = 0;
+  for (const Path& path : paths) depth = std::max(depth, path.size());
+  bool names = false;
+  for (Path path : paths) {
+    names = names || (path.size() == depth && ResourceName(&path) != nullptr);
+  }
+  std::set<Path> wider;
+  for (Path path : paths) {
+    if (path.size() == depth) {
+      std::string* const name = ResourceName(&path);
+      if (name != nullptr) {
+        *name = "*";
+      } else if (!names && depth > 1) {
+        path.pop_back();
+      }
+    }
+    wider.insert(std::move(path));
+  }
+  return WithoutCovered(wider);
+}
+
+}  // namespace
+
+std::string Hint(std::set<std::string> reads, bool pure) {
+  std::set<Path> paths;
+  for (const std::string& read : reads) {
+    Path path = Split(read);
+    path.erase(std::find_if_not(path.begin(), path.end(), IsPrintable),
+               path.end());
+    paths.insert(std::move(path));
+  }
+  paths = WithoutCovered(paths);
+  std::string hint = Write(paths, pure);
+  while (hint.size() > kMaxHintBytes) {
+    paths = Widen(paths);
+    hint = Write(paths, pure);
+  }
+  return hint;
+}
+
+}  // namespace fncache::sdk

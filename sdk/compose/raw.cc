@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fncache/function/raw.h"
+
+#include <string>
+
+#include "sdk/compose/call.h"
+#include "text/deterministic_bytes.h"
+
+namespace fncache::function {
+
+std::string_view RawRequest(Context& ctx) {
+  sdk::Call* const call = ctx.call();
+  call->raw = true;
+  if (call->raw_request.empty()) {
+    sdk::lazy::RunFunctionRequest request = *call->request;
+    if (request.has_meta()) request.mutable_meta()->clear_tag();
+    call->raw_request = fncache::text::DeterministicBytes(request);
+  }
+  return call->raw_request;
+}
+
+void MergeRawResponse(Context& ctx, std::string_view response) {
+  sdk::Call* const call = ctx.call();
+  call->raw = true;
+  sdk::lazy::RunFunctionResponse parsed;
+  if (parsed.ParseFromArray(response.data(),
+                            static_cast<int>(response.size()))) {
+    call->raw_responses.emplace_back(response);
+  } else {
+    call->Fatal("the raw response is no RunFunctionResponse");
+  }
+}
+
+}  // namespace fncache::function

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The messages of a call as bytes of protobuf, for features that the SDK does
+// not know yet. A call that takes them has read everything.
+//
+// A part of a Context: it belongs to one call and one thread.
+#ifndef FNCACHE_FUNCTION_RAW_H_
+#define FNCACHE_FUNCTION_RAW_H_
+
+#include <string>
+#include <string_view>
+
+#include "fncache/function/context.h"
+
+namespace fncache::function {
+
+// The RunFunctionRequest without its tag. Lives as long as the call.
+std::string_view RawRequest(Context& ctx);
+// A RunFunctionResponse that is merged into the response, as protobuf merges
+// messages, unless the call is FATAL. Bytes that are none are FATAL.
+void MergeRawResponse(Context& ctx, std::string_view response);
+
+}  // namespace fncache::function
+
+#endif  // FNCACHE_FUNCTION_RAW_H_
