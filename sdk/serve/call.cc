@@ -144,7 +144,10 @@ absl::StatusOr<std::string> Call::TakeRequest() {
     request.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   bytes_.Clear();
-  return request;
+  if (!MayBeCompressed(request)) return request;
+  absl::StatusOr<std::string> inflated = Inflate(request, core_->most_bytes());
+  // What no format fits is left to Run, which has the words for it.
+  return absl::IsInternal(inflated.status()) ? request : inflated;
 }
 
 bool Call::WantsHint() const {

@@ -12,16 +12,15 @@
 
 namespace fncache::sdk::serve {
 
-bool IsGzip(absl::string_view bytes) {
-  return bytes.size() >= 2 && bytes.substr(0, 2) == "\x1f\x8b";
-}
-
-bool IsZlib(absl::string_view bytes) {
+bool MayBeCompressed(absl::string_view bytes) {
   if (bytes.size() < 2) return false;
   const auto first = static_cast<unsigned char>(bytes[0]);
   const auto second = static_cast<unsigned char>(bytes[1]);
-  return (first & 0x0f) == 8 && (first >> 4) <= 7 &&
-         (first * 256 + second) % 31 == 0;
+  const bool gzip = first == 0x1f && second == 0x8b;
+  // Method 8, a window of up to 32 KiB, and the check of both bytes.
+  const bool zlib = (first & 0x0f) == 8 && (first >> 4) <= 7 &&
+                    (first * 256 + second) % 31 == 0;
+  return gzip || zlib;
 }
 
 absl::StatusOr<std::string> Inflate(absl::string_view bytes, size_t limit) {

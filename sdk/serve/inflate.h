@@ -16,11 +16,10 @@
 
 namespace fncache::sdk::serve {
 
-// True if the bytes begin as gzip's format (RFC 1952) does, which no protobuf
-// message can.
-bool IsGzip(absl::string_view bytes);
-// True if they begin as zlib's format (RFC 1950), which gRPC calls deflate.
-bool IsZlib(absl::string_view bytes);
+// True if the bytes begin as gzip's format (RFC 1952) or zlib's (RFC 1950),
+// which gRPC calls deflate. gRPC's library does not show the encoding that a
+// message has. No RunFunctionRequest begins so: its fields are no varints.
+bool MayBeCompressed(absl::string_view bytes);
 
 // The text of `bytes` in either format. Internal if they are broken,
 // ResourceExhausted if the text is longer than `limit`.

@@ -129,6 +129,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kPing));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                              Milliseconds(kPingTimeout));
+  // Call does it, up to the limit of a request's size.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.RegisterCallbackGenericService(&impl->service);
   int port = 0;
   builder.AddListeningPort(address, impl->credentials, &port);

@@ -26,8 +26,14 @@ TEST(WireTest, TheLastFieldOfANumberCounts) {
 TEST(WireTest, FieldsOfOtherTypesAreSkipped) {
   std::string bytes;
   AppendVarint(1, ~uint64_t{0}, &bytes);
-  bytes += std::string("\x11" "12345678", 9);  // 64 bits
-  bytes += std::string("\x1d" "1234", 5);      // 32 bits
+  bytes += std::string(
+      "\x11"
+      "12345678",
+      9);  // 64 bits
+  bytes += std::string(
+      "\x1d"
+      "1234",
+      5);  // 32 bits
   AppendText(4, "text", &bytes);
   int fields = 0;
   EXPECT_TRUE(ForEachText(bytes, [&](uint32_t number, absl::string_view text) {
@@ -40,8 +46,15 @@ TEST(WireTest, FieldsOfOtherTypesAreSkipped) {
 
 TEST(WireTest, BrokenBytesAreNoMessage) {
   const auto ignore = [](uint32_t, absl::string_view) {};
-  for (const char* bytes : {"\x0a", "\x0a\x05" "abc", "\xff\xff\xff", "\x0b",
-                            "\x09" "1", "\x0d" "1", "\x08"}) {
+  for (const char* bytes : {"\x0a",
+                            "\x0a\x05"
+                            "abc",
+                            "\xff\xff\xff", "\x0b",
+                            "\x09"
+                            "1",
+                            "\x0d"
+                            "1",
+                            "\x08"}) {
     EXPECT_FALSE(ForEachText(bytes, ignore)) << bytes;
   }
   EXPECT_FALSE(ForEachText(std::string(11, '\xff'), ignore));
