@@ -23,7 +23,7 @@
 #include "openssl/crypto.h"
 #include "program/command.h"
 #include "program/completion.h"
-#include "program/grpc_log.h"
+#include "common/grpc_log.h"
 #include "program/man_page.h"
 #include "proxy/admin/command.h"
 #include "proxy/admin/record.h"
@@ -434,7 +434,7 @@ int main(int argc, char** argv) {
   // At exit OpenSSL would free memory that gRPC's threads may still use to
   // connect. These threads cannot be joined.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  fncache::program::TakeGrpcLog();
+  fncache::TakeGrpcLog();
   if (argc < 2) {
     std::fputs(Help().c_str(), stderr);
     return 2;
