@@ -31,11 +31,12 @@ constexpr size_t kMaxFields = 200000;
 
 // Names of the base classes that a class of a header may not declare.
 const std::set<std::string>& ObjectMembers() {
-  static const auto* const members = new std::set<std::string>{};
+  static const auto* const members = new std::set<std::string>{"Get", "Put"};
   return *members;
 }
 const std::set<std::string>& ModelMembers() {
-  static const auto* const members = new std::set<std::string>{};
+  static const auto* const members = new std::set<std::string>{
+      "Get", "Put", "kApiVersion", "kKind", "kSchema", "metadata"};
   return *members;
 }
 
@@ -189,6 +190,7 @@ class Builder {
     absl::Status resolved = Resolve(&root, &path, &component);
     if (!resolved.ok()) return resolved;
     header_.root.name = header_.place.name;
+    header_.root.comment = FindText(*root, {"description"});
     scope_ = FullName(header_.place);
     open_.clear();
     return BuildClass(*root, path, /*model=*/!header_.kind.empty(),
@@ -239,7 +241,6 @@ class Builder {
     std::set<std::string> members = model ? ModelMembers() : ObjectMembers();
     members.insert(made->name);
     Names names(std::move(members));
-    made->comment = FindText(schema, {"description"});
     std::vector<const Json*> properties;
     if (HasFields(schema, "properties")) {
       for (const auto& [wire, property] : schema["properties"].items()) {
@@ -247,6 +248,9 @@ class Builder {
         if (model &&
             (wire == "apiVersion" || wire == "kind" || wire == "metadata")) {
           continue;
+        }
+        if (wire.find('\0') != std::string::npos) {
+          return Error(path, "a field's name has a zero byte");
         }
         if (++fields_ > kMaxFields) {
           return Error(path, absl::StrCat("more than ", kMaxFields, " fields"));
@@ -294,7 +298,10 @@ class Builder {
       type->kind = Type::Kind::kObject;
       type->name = names->Add(CppClassName(wire, suffix));
       if (component.empty()) {
-        return BuildNested(schema, path, owner, type->name);
+        // The field has its own comment.
+        return BuildNested(
+            schema, path, owner, type->name,
+            suffix.empty() ? "" : FindText(schema, {"description"}));
       }
       type->component = true;
       const Place& place = places_.OfComponent(component);
@@ -323,9 +330,11 @@ class Builder {
   }
 
   absl::Status BuildNested(const Json& schema, const DocumentPath& path,
-                           Class* owner, const std::string& name) {
+                           Class* owner, const std::string& name,
+                           std::string comment) {
     Class made;
     made.name = name;
+    made.comment = std::move(comment);
     const std::string outer = scope_;
     absl::StrAppend(&scope_, "::", name);
     absl::Status built = BuildClass(schema, path, /*model=*/false, &made);
@@ -401,7 +410,10 @@ class Builder {
     Names constants;
     for (const Json& value : *values) {
       const auto* const text = value.get_ptr<const std::string*>();
-      if (text == nullptr || !seen.insert(*text).second) continue;
+      if (text == nullptr || text->find('\0') != std::string::npos ||
+          !seen.insert(*text).second) {
+        continue;
+      }
       made.values.emplace_back(constants.Add(CppConstantName(*text)), *text);
     }
     if (made.values.empty()) return;

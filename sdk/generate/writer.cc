@@ -183,10 +183,12 @@ class Writer {
     const std::string wire = Text(field.wire);
     WriteMember(indent, later, TypeName(field.type, ""), type, path,
                 absl::StrCat(field.name, "() const"),
-                absl::StrCat("{ return Get<", type, ">(", wire, "); }"));
+                absl::StrCat("{ return Get<", TypeName(field.type, ""), ">(",
+                             wire, "); }"));
     for (const std::string& argument : Arguments(field.type)) {
       WriteMember(indent, later, absl::StrCat("const ", owner.name, "&"),
-                  absl::StrCat("const ", owner.name, "&"), path,
+                  absl::StrCat("const ", path.substr(0, path.size() - 2), "&"),
+                  path,
                   absl::StrCat(field.name, "(", argument, " value) const"),
                   absl::StrCat("{ Put(", wire, ", value); return *this; }"));
     }
