@@ -41,6 +41,7 @@
 #include "runner/render/flags.h"
 #include "runner/render/internal_command.h"
 #include "runner/replay/command.h"
+#include "sdk/generate/command.h"
 
 namespace {
 
@@ -211,6 +212,10 @@ const std::vector<Command>& Commands() {
          fncache::runner::replay::ReplayCommandFlags,
          {},
          /*takes_files=*/true},
+        {"sdk", "projects and models for functions in C++",
+         fncache::sdk::SdkMain, fncache::sdk::SdkHelp,
+         fncache::sdk::SdkCommandFlags, fncache::sdk::SdkWords(),
+         /*takes_files=*/false},
         {"internal",
          "the engine that crossplane render --crossplane-binary runs",
          fncache::runner::render::InternalMain,
