@@ -30,7 +30,7 @@ func main() {
 }
 
 func run() error {
-	function := flag.String("serve", "", "hello or storage: serves it, prints its address")
+	function := flag.String("serve", "", "hello or storage: serves it, and says where on stderr")
 	target := flag.String("load", "", "HOST:PORT of a function to call")
 	size := flag.Int("bytes", 4096, "of a request")
 	calls := flag.Int("calls", 1000, "in all")
@@ -42,7 +42,7 @@ func run() error {
 	return load(*target, *size, *calls, *atOnce)
 }
 
-// serve listens as function.Serve does, on a free port that it prints.
+// serve listens as function.Serve does, on a free port.
 func serve(name string) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,7 @@ func serve(name string) error {
 	default:
 		return fmt.Errorf("-serve is %q; accepted: hello, storage", name)
 	}
-	fmt.Println(listener.Addr())
+	fmt.Fprintln(os.Stderr, "listening on", listener.Addr())
 	return server.Serve(listener)
 }
 
