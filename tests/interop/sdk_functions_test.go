@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,6 +36,8 @@ import (
 // These tests call functions of the C++ SDK: examples/sdk, built against the
 // installed package (FNCACHE_SDK_EXAMPLES is their folder).
 
+var sdkListening = regexp.MustCompile(`"msg":"listening","address":"([^"]+)"`)
+
 // example starts examples/sdk/NAME and returns its address.
 func example(t *testing.T, name string, args ...string) string {
 	t.Helper()
@@ -57,8 +60,8 @@ func example(t *testing.T, name string, args ...string) string {
 		defer close(read)
 		lines := bufio.NewScanner(stderr)
 		for lines.Scan() {
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil && len(address) == 0 {
-				address <- strings.Trim(m[1], `"`)
+			if m := sdkListening.FindStringSubmatch(lines.Text()); m != nil && len(address) == 0 {
+				address <- m[1]
 			}
 		}
 	}()
