@@ -18,12 +18,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of the folder with this extension, sorted.
-std::vector<fs::path> Files(const char* folder, const char* extension) {
+// The files of the folder with this extension, sorted; `only` one, if that is
+// not empty.
+std::vector<fs::path> Files(const char* folder, const char* extension,
+                            absl::string_view only) {
   std::vector<fs::path> files;
   for (const fs::path& found : ::fncache::testing::DataFolders({folder})) {
     for (const auto& file : fs::directory_iterator(found)) {
-      if (file.path().extension() == extension) files.push_back(file.path());
+      if (file.path().extension() == extension &&
+          (only.empty() || file.path().filename() == std::string(only))) {
+        files.push_back(file.path());
+      }
     }
   }
   std::sort(files.begin(), files.end());
@@ -53,9 +58,9 @@ std::vector<text::Json> YamlDocuments(absl::string_view text) {
   return documents;
 }
 
-std::vector<NamedSchema> DefinitionSchemas() {
+std::vector<NamedSchema> DefinitionSchemas(absl::string_view file) {
   std::vector<NamedSchema> schemas;
-  for (const fs::path& path : Files("crds", ".yaml")) {
+  for (const fs::path& path : Files("crds", ".yaml", file)) {
     for (const text::Json& document : YamlDocuments(ReadFile(path))) {
       const text::Json* const versions =
           text::Find(document, {"spec", "versions"});
@@ -75,9 +80,9 @@ std::vector<NamedSchema> DefinitionSchemas() {
   return schemas;
 }
 
-std::vector<NamedSchema> DocumentSchemas() {
-  std::vector<fs::path> paths = Files("openapi", ".json");
-  for (fs::path& path : Files("crds", ".json")) {
+std::vector<NamedSchema> DocumentSchemas(absl::string_view file) {
+  std::vector<fs::path> paths = Files("openapi", ".json", file);
+  for (fs::path& path : Files("crds", ".json", file)) {
     paths.push_back(std::move(path));
   }
   std::vector<NamedSchema> schemas;

@@ -17,10 +17,10 @@ struct NamedSchema {
   text::Json schema;
 };
 
-// Empty where the folder is not there.
-std::vector<NamedSchema> DefinitionSchemas();
+// Empty where the folder is not there. `file`: of this one only.
+std::vector<NamedSchema> DefinitionSchemas(absl::string_view file = "");
 // Of each kind of each document, flattened.
-std::vector<NamedSchema> DocumentSchemas();
+std::vector<NamedSchema> DocumentSchemas(absl::string_view file = "");
 // All documents of a YAML text.
 std::vector<text::Json> YamlDocuments(absl::string_view text);
 std::string ReadFile(const std::string& path);
