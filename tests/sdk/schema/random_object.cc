@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
 #include "sdk/schema/keywords.h"
 
 namespace fncache::sdk::schema {
@@ -34,6 +35,10 @@ Json Written(double number) {
 }
 
 }  // namespace
+
+Json RandomObject::Make(const Json& schema) { return Make(schema, 0); }
+
+Json RandomObject::MakeLeast(const Json& schema) { return Make(schema, 100); }
 
 Json RandomObject::Make(const Json& schema, int depth) {
   const Json& constants = At(schema, "enum");

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "nlohmann/json.hpp"
 #include "text/json.h"
 
 namespace fncache::sdk::schema {
@@ -20,9 +19,9 @@ class RandomObject {
 
   // An object that keeps most rules of the schema; all but patterns, `not` and
   // the like.
-  text::Json Make(const text::Json& schema) { return Make(schema, 0); }
+  text::Json Make(const text::Json& schema);
   // Only what is required.
-  text::Json MakeLeast(const text::Json& schema) { return Make(schema, 100); }
+  text::Json MakeLeast(const text::Json& schema);
   // Changes a random value at or below `*value`, which is of the schema.
   void Mutate(const text::Json& schema, text::Json* value);
   // From 0 to below `limit`.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "sdk/schema/schema_document.h"
 #include "tests/common/test_data.h"
 #include "text/kubernetes_yaml.h"
@@ -73,7 +74,7 @@ std::vector<NamedSchema> DefinitionSchemas(absl::string_view file) {
         if (schema == nullptr) continue;
         schemas.push_back({absl::StrCat(path.filename().string(), " ",
                                         text::FindText(version, {"name"})),
-                           *schema});
+                           std::make_shared<const text::Json>(*schema)});
       }
     }
   }
@@ -103,8 +104,9 @@ std::vector<NamedSchema> DocumentSchemas(absl::string_view file) {
                          kind);
       EXPECT_TRUE(found.ok() && found->has_value()) << path << kind;
       if (!found.ok() || !found->has_value()) continue;
-      schemas.push_back({absl::StrCat(path.filename().string(), " ", kind),
-                         text::FromStruct(**found)});
+      schemas.push_back(
+          {absl::StrCat(path.filename().string(), " ", kind),
+           std::make_shared<const text::Json>(text::FromStruct(**found))});
     }
   }
   return schemas;

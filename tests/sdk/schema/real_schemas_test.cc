@@ -45,7 +45,7 @@ class RealSchemasTest : public ::testing::Test {
   }
   // The problems with the schema of this name.
   static std::string With(const NamedSchema& schema, const char* object) {
-    return Found(Yaml(schema.schema.dump()), Yaml(object));
+    return Found(Yaml(schema.schema->dump()), Yaml(object));
   }
   static const NamedSchema& Named(const std::vector<NamedSchema>& schemas,
                                   absl::string_view name) {
@@ -165,14 +165,14 @@ TEST_F(RealSchemasTest, WhatIsRequiredSufficesAndTyposAreFound) {
   size_t unknown = 0;
   std::set<std::string> files;
   for (const NamedSchema& one : All()) {
-    const Value schema = Yaml(one.schema.dump());
+    const Value schema = Yaml(one.schema->dump());
     files.insert(one.name.substr(0, one.name.find(' ')));
     EXPECT_THAT(Found(schema, Yaml("{metadata: {name: a, labels: {b: c}}}")),
                 Not(HasSubstr("not known")))
         << one.name;
     for (int i = 0; i < 5; ++i) {
       Json object =
-          i == 0 ? random.MakeLeast(one.schema) : random.Make(one.schema);
+          i == 0 ? random.MakeLeast(*one.schema) : random.Make(*one.schema);
       if (!object.is_object()) continue;
       const Value value = Yaml(object.dump());
       std::set<std::string> before;
@@ -185,7 +185,7 @@ TEST_F(RealSchemasTest, WhatIsRequiredSufficesAndTyposAreFound) {
         before.insert(problem.path + problem.text);
       }
       std::vector<Json::json_pointer> added;
-      AddUnknown(one.schema, Json::json_pointer(), &object, &added);
+      AddUnknown(*one.schema, Json::json_pointer(), &object, &added);
       const Value changed = Yaml(object.dump());
       size_t found = 0;
       for (const auto& problem :
