@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "fncache/function/context.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
 #include "sdk/compose/run.h"
@@ -35,6 +36,12 @@ inline std::string ToJson(const google::protobuf::Struct& object) {
 // The same as JSON, for comparisons.
 inline std::string YamlAsJson(absl::string_view yaml) {
   return ToJson(FromYaml(yaml));
+}
+
+// Whether the messages are equal, maps unordered.
+inline bool Same(const google::protobuf::Message& a,
+                 const google::protobuf::Message& b) {
+  return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
 class Caller {

@@ -131,8 +131,7 @@ TEST(Emission, UntouchedContentPassesAsItCame) {
     ctx.remove("unknown");
   });
   desired.mutable_resources()->erase("gone");
-  EXPECT_EQ(call.response.desired().SerializeAsString(),
-            desired.SerializeAsString());
+  EXPECT_TRUE(Same(call.response.desired(), desired));
   EXPECT_EQ(ToJson(call.response.context()), ToJson(call.request.context()));
   // What a touched resource has besides its content stays, too.
   call([](fn::Context& ctx) { ctx.resource("a", "v1", "A")["spec"]["x"] = 2; });
@@ -311,15 +310,17 @@ TEST(Emission, AwaitedConnectionDetailsAreKept) {
     ctx.composite().connection_detail("other", details["other"]);
   };
   call(function);
-  const auto& out = call.response.desired().composite().connection_details();
-  EXPECT_EQ(out.at("password"), "old");
-  EXPECT_EQ(out.size(), 1u);
+  const auto details = [&] {
+    return call.response.desired().composite().connection_details();
+  };
+  EXPECT_EQ(details().at("password"), "old");
+  EXPECT_EQ(details().size(), 1u);
   call.Observed("a", "{}");
   auto& a = (*call.request.mutable_observed()->mutable_resources())["a"];
   (*a.mutable_connection_details())["password"] = "\xff";
   call(function);
-  EXPECT_EQ(out.at("password"), "\xff");
-  EXPECT_EQ(out.size(), 1u);
+  EXPECT_EQ(details().at("password"), "\xff");
+  EXPECT_EQ(details().size(), 1u);
 }
 
 TEST(Emission, ReadinessStaysUnlessItIsSet) {
@@ -419,7 +420,7 @@ TEST(Emission, ApiVersionAndKindAreFilledIn) {
   Caller call;
   call([](fn::Context& ctx) {
     auto a = ctx.resource("a", "v1", "A");
-    fn::Value(a) = fn::Yaml("{spec: {x: 1}}");
+    a = fn::Yaml("{spec: {x: 1}}");
     auto b = ctx.resource("b", "v1", "B");
     b.clear();
   });

@@ -94,8 +94,7 @@ TEST(Response, AFatalOneChangesNothing) {
     EXPECT_FALSE(ctx.ok());
   };
   call(function);
-  EXPECT_EQ(call.response.desired().SerializeAsString(),
-            call.request.desired().SerializeAsString());
+  EXPECT_TRUE(Same(call.response.desired(), call.request.desired()));
   EXPECT_EQ(ToJson(call.response.context()), "{\"k\":1}");
   EXPECT_THAT(call.Results(),
               ElementsAre("NORMAL: first", "FATAL: broken", "FATAL: more"));
@@ -149,13 +148,13 @@ TEST(Response, FailEndsTheCall) {
        {absl::StatusCode::kUnavailable, absl::StatusCode::kDeadlineExceeded,
         absl::StatusCode::kResourceExhausted, absl::StatusCode::kAborted,
         absl::StatusCode::kCancelled}) {
-    const auto result = Run(
+    const auto result = sdk::Run(
         [&](fn::Context& ctx) {
           ctx.fail(absl::Status(code, "later"));
           EXPECT_FALSE(ctx.ok());
           ctx.fatal("too");
         },
-        {}, call.request.SerializeAsString(), {});
+        fn::Options(), call.request.SerializeAsString(), CallInfo());
     EXPECT_EQ(result.status, absl::Status(code, "later"));
     EXPECT_EQ(result.response, "");
   }
@@ -315,9 +314,9 @@ TEST(Response, OutputAndWatchedAreForOperations) {
   Caller call;
   call.request.mutable_observed()->clear_composite();
   call.Required("ops.crossplane.io/watched-resource",
-                {"{metadata: {name: n}, spec: {x: 1}}"});
+                {"{metadata: {name: w}, spec: {x: 1}}"});
   call([](fn::Context& ctx) {
-    EXPECT_EQ(ctx.watched().name(), "n");
+    EXPECT_EQ(ctx.watched().name(), "w");
     ctx.output()["seen"] = ctx.watched()["spec"]["x"];
   });
   EXPECT_EQ(ToJson(call.response.output()), "{\"seen\":1}");
@@ -401,7 +400,8 @@ TEST(Response, RawMessages) {
 }
 
 TEST(Response, ARequestThatIsNoMessageIsInternal) {
-  EXPECT_EQ(Run([](fn::Context&) {}, {}, "\xff", {}).status.code(),
+  EXPECT_EQ(sdk::Run([](fn::Context&) {}, fn::Options(), "\xff", CallInfo())
+                .status.code(),
             absl::StatusCode::kInternal);
 }
 
