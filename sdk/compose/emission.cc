@@ -212,13 +212,13 @@ class Emission {
         Drop(child);
       }
     }
-    if (Touched(ChildOf(root, "status"))) {
+    Node* const there = is_operation_ ? nullptr : composite->observed->root();
+    if (Touched(ChildOf(root, "status")) &&
+        !sdk::Emit(composite->desired, there, nullptr).empty()) {
       for (const absl::string_view key : {"apiVersion", "kind"}) {
         CopyNode(ChildOf(root, key), ChildOf(composite->observed->root(), key));
       }
-      composite_ = sdk::Emit(
-          composite->desired,
-          is_operation_ ? nullptr : composite->observed->root(), nullptr);
+      composite_ = sdk::Emit(composite->desired, there, nullptr);
     }
     if (composite->ready.has_value()) {
       composite_ready_ = ReadyOf(*composite, *composite->ready);

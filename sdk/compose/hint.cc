@@ -76,6 +76,7 @@ std::string Write(const std::set<Path>& paths, bool pure) {
 }
 
 // The deepest paths: names of resources become `*`, else the last name goes.
+// In the end there are the few sections of a request.
 std::set<Path> Widen(const std::set<Path>& paths) {
   size_t depth = 0;
   for (const Path& path : paths) depth = std::max(depth, path.size());

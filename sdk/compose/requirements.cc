@@ -171,11 +171,10 @@ Requirement* Context::Require(std::string_view name,
     auto& labels = *wanted.mutable_match_labels()->mutable_labels();
     for (const auto& [key, value] : selector.labels) {
       const std::string label = builder.Text(key, "the key of a label");
-      if (!value.has_value() && value.origin().presence != Presence::kAwaited) {
-        // Without it, the selector would match more.
-        builder.Needed(value, absl::StrCat("the label ", SpellKey(label)));
-      }
-      labels[label] = builder.Optional(value, absl::StrCat("label ", label));
+      const std::string what = absl::StrCat("the label ", SpellKey(label));
+      // Without a label, the selector would match more.
+      labels[label] = value.has_value() ? builder.Optional(value, what)
+                                        : builder.Needed(value, what);
     }
   }
   if (selector.name_space_.has_value()) {

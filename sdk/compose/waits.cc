@@ -209,13 +209,14 @@ class Reporting {
 
   void AddCircle(size_t start, const std::vector<bool>& free,
                  std::set<std::vector<size_t>>* circles) const {
-    std::map<size_t, size_t> before;  // of each reached one
+    // Of each one that was reached: the one before it.
+    std::vector<size_t> before(held_.size(), held_.size());
     std::vector<size_t> queue = {start};
     for (size_t i = 0; i < queue.size(); ++i) {
       for (const auto& [next, link] : held_[queue[i]].links) {
         if (next == start) {
           std::vector<size_t> circle;
-          for (size_t at = queue[i]; at != start; at = before.at(at)) {
+          for (size_t at = queue[i]; at != start; at = before[at]) {
             circle.push_back(at);
           }
           circle.push_back(start);
@@ -226,9 +227,9 @@ class Reporting {
           circles->insert(std::move(circle));
           return;
         }
-        if (!free[next] && before.emplace(next, queue[i]).second) {
-          queue.push_back(next);
-        }
+        if (free[next] || before[next] != held_.size()) continue;
+        before[next] = queue[i];
+        queue.push_back(next);
       }
     }
   }
