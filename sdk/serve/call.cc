@@ -48,7 +48,7 @@ Call::Call(Core* core, Method method,
            grpc::GenericCallbackServerContext* context)
     : core_(core), method_(method), context_(context), started_(absl::Now()) {
   core_->metrics.Started(method_);
-  core_->live.Add(this);
+  core_->live.Add(this, context_->peer());
   ReleaseTo(this);
   if (core_->options.interceptor) {
     Intercept();
