@@ -158,7 +158,7 @@ TEST_F(HostileTest, StreamsThatAreResetEndTheirConnection) {
   uint32_t stream = 1;
   std::string batch;
   bool open = true;
-  for (int i = 0; i < 100 && open; ++i) {
+  for (int i = 0; i < 20 && open; ++i) {
     batch.clear();
     for (int j = 0; j < 1000; ++j, stream += 2) {
       batch += RawCaller::Headers(stream) + RawCaller::Reset(stream);
