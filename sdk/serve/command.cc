@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -267,7 +268,19 @@ int Main(int argc, char** argv, std::string_view name, Function function,
   bool version = false;
   line.AddFlag("--version", &version, "Print the version of the SDK");
   line.Footer(absl::StrReplaceAll(sdk::serve::kFooter, {{"NAME", called}}));
-  if (const auto code = line.ParseForMain(argc, argv)) return *code;
+  // CLI11 takes `--flag=` for a flag without its value.
+  std::vector<const char*> arguments;
+  for (int i = 0; i < argc; ++i) {
+    if (absl::string_view(argv[i]) == "--metrics-address=") {
+      arguments.insert(arguments.end(), {"--metrics-address", ""});
+    } else {
+      arguments.push_back(argv[i]);
+    }
+  }
+  if (const auto code = line.ParseForMain(static_cast<int>(arguments.size()),
+                                          arguments.data())) {
+    return *code;
+  }
   if (version) {
     return PrintResult(
         called, absl::StrCat(called, " (SDK of fncache ", Version(), ")\n"));

@@ -62,8 +62,9 @@ class Credentials final : public grpc::ServerCredentials {
     used_ = true;
     const grpc_ssl_pem_key_cert_pair pair = {files_.key.c_str(),
                                              files_.certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        asks_ ? files_.ca.c_str() : nullptr, &pair, 1);
+    // gRPC needs authorities, also if no caller is asked for a certificate.
+    const std::string& ca = asks_ ? files_.ca : files_.certificate;
+    *config = grpc_ssl_server_certificate_config_create(ca.c_str(), &pair, 1);
     SetUpNextTlsContext();
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
