@@ -30,14 +30,26 @@ constexpr size_t kMaxLevels = 200;
 constexpr size_t kMaxFields = 200000;
 
 // Names of the base classes that a class of a header may not declare.
-const std::set<std::string>& ObjectMembers() {
-  static const auto* const members = new std::set<std::string>{"Get", "Put"};
-  return *members;
+std::set<std::string> ObjectMembers() {
+  return {"has_value", "is_null", "keys", "clear", "merge",
+          "ref",       "At",      "Put",  "PutAll"};
 }
-const std::set<std::string>& ModelMembers() {
-  static const auto* const members = new std::set<std::string>{
-      "Get", "Put", "kApiVersion", "kKind", "kSchema", "metadata"};
-  return *members;
+std::set<std::string> KindMembers() {
+  return {"kApiVersion", "kKind", "kSchema"};
+}
+std::set<std::string> ModelMembers() {
+  return {"name",
+          "metadata",
+          "external_name",
+          "observed",
+          "exists",
+          "condition",
+          "ready",
+          "depends_on",
+          "on_lost",
+          "composed",
+          "connection_details",
+          "connection_detail"};
 }
 
 bool IsTrue(const Json& schema, const char* key) {
@@ -193,8 +205,11 @@ class Builder {
     header_.root.comment = FindText(*root, {"description"});
     scope_ = FullName(header_.place);
     open_.clear();
-    return BuildClass(*root, path, /*model=*/!header_.kind.empty(),
-                      &header_.root);
+    std::set<std::string> members;
+    if (!header_.kind.empty()) members = KindMembers();
+    const bool model = !header_.kind.empty() && !header_.input;
+    if (model) members.merge(ModelMembers());
+    return BuildClass(*root, path, model, std::move(members), &header_.root);
   }
 
  private:
@@ -233,12 +248,13 @@ class Builder {
   }
 
   absl::Status BuildClass(const Json& schema, const DocumentPath& path,
-                          bool model, Class* made) {
+                          bool model, std::set<std::string> members,
+                          Class* made) {
     if (++levels_ > kMaxLevels) {
       return Error(path,
                    absl::StrCat("nested more than ", kMaxLevels, " deep"));
     }
-    std::set<std::string> members = model ? ModelMembers() : ObjectMembers();
+    members.merge(ObjectMembers());
     members.insert(made->name);
     Names names(std::move(members));
     std::vector<const Json*> properties;
@@ -337,7 +353,7 @@ class Builder {
     made.comment = std::move(comment);
     const std::string outer = scope_;
     absl::StrAppend(&scope_, "::", name);
-    absl::Status built = BuildClass(schema, path, /*model=*/false, &made);
+    absl::Status built = BuildClass(schema, path, /*model=*/false, {}, &made);
     if (!built.ok()) return built;
     const auto [known, added] = known_.emplace(ContentOf(made), scope_);
     if (added) {
@@ -349,7 +365,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // What a class has but its name and comment: equal for equal ones.
+  // All of a class but its name and comment: equal for equal ones.
   std::string ContentOf(const Class& made) const {
     std::map<std::string, std::string> classes;
     for (const Class& nested : made.classes) {
