@@ -27,7 +27,7 @@ using text::Json;
 
 // clang does not nest brackets deeper than 256.
 constexpr size_t kMaxLevels = 200;
-constexpr size_t kMaxFields = 200000;
+constexpr size_t kMaxFields = 50000;
 
 // Names of the base classes that a class of a header may not declare.
 std::set<std::string> ObjectMembers() {
@@ -187,13 +187,11 @@ class Places {
 class Builder {
  public:
   // Adds to `reached` the components that the header needs.
-  Builder(Places* places, Header* header, std::set<std::string>* reached,
-          size_t* fields)
+  Builder(Places* places, Header* header, std::set<std::string>* reached)
       : places_(*places),
         header_(*header),
         document_(*header->document),
-        reached_(*reached),
-        fields_(*fields) {}
+        reached_(*reached) {}
 
   absl::Status Build(const Json& schema) {
     const Json* root = &schema;
@@ -441,7 +439,7 @@ class Builder {
   Header& header_;
   const Document& document_;
   std::set<std::string>& reached_;
-  size_t& fields_;
+  size_t fields_ = 0;
   size_t levels_ = 0;
   std::string scope_;  // the full name of the class that is made
   // The full names of the nested classes, by their content.
@@ -454,11 +452,8 @@ class Builder {
 class DocumentBuilder {
  public:
   DocumentBuilder(const std::set<std::string>& inputs, Places* places,
-                  size_t* fields, std::vector<Header>* headers)
-      : inputs_(inputs),
-        places_(*places),
-        fields_(*fields),
-        headers_(*headers) {}
+                  std::vector<Header>* headers)
+      : inputs_(inputs), places_(*places), headers_(*headers) {}
 
   // `kinds` are all those of the document.
   absl::Status Build(const std::vector<const Definition*>& kinds) {
@@ -519,15 +514,13 @@ class DocumentBuilder {
   }
 
   absl::Status Add(Header header, const Json& schema) {
-    absl::Status built =
-        Builder(&places_, &header, &reached_, &fields_).Build(schema);
+    absl::Status built = Builder(&places_, &header, &reached_).Build(schema);
     if (built.ok()) headers_.push_back(std::move(header));
     return built;
   }
 
   const std::set<std::string>& inputs_;
   Places& places_;
-  size_t& fields_;
   std::vector<Header>& headers_;
   std::set<std::string> reached_;  // components
   std::set<std::string> done_;
@@ -562,10 +555,9 @@ absl::StatusOr<std::vector<Header>> MakeHeaders(
     of_document.push_back(&definition);
   }
   std::vector<Header> headers;
-  size_t fields = 0;
   for (const Document* const document : documents) {
-    absl::Status made = DocumentBuilder(inputs, &places, &fields, &headers)
-                            .Build(kinds[document]);
+    absl::Status made =
+        DocumentBuilder(inputs, &places, &headers).Build(kinds[document]);
     if (!made.ok()) return made;
   }
   return headers;
