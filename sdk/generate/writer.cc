@@ -201,7 +201,7 @@ class Writer {
     };
     if (field.type.kind == Type::Kind::kValue) {
       // A template takes all that a Value can be assigned.
-      absl::StrAppend(&out_, indent, "template <class T> ");
+      absl::StrAppend(&out_, indent, "template <class T>\n");
       setter("const T&", absl::StrCat(at, " = value"));
       return;
     }

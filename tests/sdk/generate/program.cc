@@ -193,7 +193,8 @@ class Program {
 // The same from a schema, by the table in SDK.md.
 class Expected {
  public:
-  explicit Expected(const Json& document) : document_(document) {}
+  Expected(const Json& document, const std::set<std::string>& kinds)
+      : document_(document), kinds_(kinds) {}
 
   Json Of(const Json& schema, const std::string& component, bool without_head) {
     if (!component.empty()) open_.insert(component);
@@ -256,7 +257,7 @@ class Expected {
         At(schema, "properties").is_object() &&
         !At(schema, "properties").empty()) {
       if (!component.empty() && !open_.insert(component).second) return false;
-      *out = Object(schema, path, false);
+      *out = Object(schema, path, kinds_.count(component) != 0);
       open_.erase(component);
       return true;
     }
@@ -287,6 +288,7 @@ class Expected {
   }
 
   const Json& document_;
+  const std::set<std::string>& kinds_;
   std::set<std::string> open_;
 };
 
@@ -296,8 +298,9 @@ std::string ProgramOf(const std::vector<Header>& headers) {
   return Program(headers).Write(headers);
 }
 
-Json ExpectedOf(const sdk::Definition& kind, bool input) {
-  return Expected(*kind.document->json)
+Json ExpectedOf(const sdk::Definition& kind, bool input,
+                const std::set<std::string>& components) {
+  return Expected(*kind.document->json, components)
       .Of(*kind.schema, kind.component, !input);
 }
 

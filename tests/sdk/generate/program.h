@@ -6,7 +6,7 @@
 #ifndef FNCACHE_TESTS_SDK_GENERATE_PROGRAM_H_
 #define FNCACHE_TESTS_SDK_GENERATE_PROGRAM_H_
 
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,8 +24,10 @@ using Take = void (*)(const char* file, const char* set, const char* copied);
 // The program of the kinds among `headers`, which has all their classes.
 std::string ProgramOf(const std::vector<sdk::Header>& headers);
 
-// What the program sets for a kind.
-text::Json ExpectedOf(const sdk::Definition& kind, bool input);
+// What the program sets for a kind. `components` are the kinds of its
+// document, whose head the base class has.
+text::Json ExpectedOf(const sdk::Definition& kind, bool input,
+                      const std::set<std::string>& components);
 
 }  // namespace fncache::testing
 
