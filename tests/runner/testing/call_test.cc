@@ -86,12 +86,13 @@ TEST(CallTest, AnAnswerHasEachSectionOfTheResponse) {
     ctx.condition("Made", Status::kFalse, "NotYet").message("soon");
     ctx.ttl(absl::Seconds(5));
   });
-  const Answer answer = call.composite("kind: XR").observed("c", "spec: {why: 2}").options([] {
-    Options options;
-    options.graph = Graph::kNever;
-    options.pure = true;
-    return options;
-  }())();
+  const Answer answer =
+      call.composite("kind: XR").observed("c", "spec: {why: 2}").options([] {
+        Options options;
+        options.graph = Graph::kNever;
+        options.pure = true;
+        return options;
+      }())();
   EXPECT_EQ(answer.status(), absl::OkStatus());
   EXPECT_EQ(answer.fatal(), "");
   EXPECT_THAT(answer.resources(), ElementsAre("a", "c"));
