@@ -6,11 +6,11 @@
 
 #include "fncache/function/context.h"
 
-// A VPC, a subnet in it and a security group in both: each refers to the
-// status of the ones before it.
+// A VPC, a subnet in it and a security group in both. Each refers to the status
+// of those before it.
 void Network(fncache::function::Context& ctx);
 
-// A bucket in the project of the default VPC, which somebody else made.
+// A bucket in the project of the default VPC, which exists already.
 void Shared(fncache::function::Context& ctx);
 
 // A Deployment that is checked against the cluster's schema before it is

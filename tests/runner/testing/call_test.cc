@@ -104,7 +104,7 @@ TEST(CallTest, AnAnswerHasEachSectionOfTheResponse) {
   EXPECT_EQ(answer.ready("a"), true);
   EXPECT_EQ(answer.ready("c"), std::nullopt);
   EXPECT_EQ(answer.ready("none"), std::nullopt);
-  EXPECT_EQ(answer.ready(), false);  // b is held
+  EXPECT_EQ(answer.ready(), false);  // b waits
   EXPECT_THAT(answer.composite(), HasField("status.phase", "New"));
   EXPECT_THAT(answer.connection_details(), ElementsAre(Pair("user", "me")));
   EXPECT_THAT(answer.requirements(), ElementsAre(Key("one"), Key("vpcs")));
