@@ -164,7 +164,7 @@ absl::Duration TimeOf(const std::string& file, const std::string& flags) {
 
 TEST(HeavyCompileTest, AFunctionCompilesInHalfTheTimeOfGrpcsHeaders) {
   const TempDir dir;
-  // What a function without this SDK includes: gRPC and the protocol.
+  // A function without this SDK includes gRPC and the protocol.
   WriteFile(dir.File("grpc.cpp"),
             "#include <grpcpp/grpcpp.h>\n"
             "#include \"proto/function_v1.grpc.pb.h\"\n");
