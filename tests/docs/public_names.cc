@@ -33,7 +33,7 @@ class Reader {
   }
 
  private:
-  // What is in braces, up to and including the closing one.
+  // Leaves out the content of braces, with the closing one.
   void Skip() {
     for (int depth = 1; at_ < tokens_.size() && depth > 0; ++at_) {
       depth += tokens_[at_] == "{" ? 1 : tokens_[at_] == "}" ? -1 : 0;

@@ -36,7 +36,7 @@ std::string Quoted(const std::string& test) {
   return "";
 }
 
-// What stands between code marks, and its identifiers.
+// The identifiers between code marks.
 std::set<std::string> NamesOfThePage() {
   std::set<std::string> names;
   std::string name;
