@@ -44,35 +44,18 @@ std::string* ResourceName(Path* path) {
   return &(*path)[2];
 }
 
-std::set<Path> WithoutCovered(const std::set<Path>& paths) {
-  std::set<Path> kept;
-  for (const Path& path : paths) {
-    // A path that covers this one has a prefix of its names, or stars.
-    bool covered = false;
-    for (size_t size = 1; size <= path.size() && !covered; ++size) {
-      Path above(path.begin(), path.begin() + size);
-      covered = size < path.size() && paths.count(above) > 0;
-      if (ResourceName(&above) == nullptr) continue;
-      above[2] = "*";
-      covered = covered || paths.count(above) > 0;
+std::string Write(const std::set<std::string>& paths, bool pure) {
+  std::string hint = "reads=(";
+  for (const std::string& path : paths) {
+    hint += hint.back() == '(' ? "\"" : " \"";
+    for (const char c : path) {
+      if (c == '"' || c == '\\') hint += '\\';
+      hint += c;
     }
-    if (!covered) kept.insert(path);
+    hint += '"';
   }
-  return kept;
-}
-
-std::string Write(const std::set<Path>& paths, bool pure) {
-  std::set<std::string> texts;
-  for (const Path& path : paths) {
-    std::string text = "\"";
-    for (const char c : absl::StrJoin(path, ".")) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    texts.insert(text + '"');
-  }
-  return absl::StrCat("reads=(", absl::StrJoin(texts, " "), ")",
-                      pure ? ", pure" : "");
+  hint += pure ? "), pure" : ")";
+  return hint;
 }
 
 // The deepest paths: names of resources become `*`, else the last name goes.
@@ -96,12 +79,32 @@ std::set<Path> Widen(const std::set<Path>& paths) {
     }
     wider.insert(std::move(path));
   }
-  return WithoutCovered(wider);
+  return wider;
+}
+
+// Without paths below others, which follow them directly.
+std::set<std::string> Join(const std::set<Path>& paths) {
+  std::set<std::string> texts;
+  const Path* above = nullptr;
+  for (const Path& path : paths) {
+    if (above != nullptr && above->size() <= path.size() &&
+        std::equal(above->begin(), above->end(), path.begin())) {
+      continue;
+    }
+    above = &path;
+    texts.insert(absl::StrJoin(path, "."));
+  }
+  return texts;
 }
 
 }  // namespace
 
-std::string Hint(std::set<std::string> reads, bool pure) {
+std::string Hint(const std::set<std::string>& reads, bool pure) {
+  std::string hint = Write(reads, pure);
+  if (hint.size() <= kMaxHintBytes &&
+      std::all_of(reads.begin(), reads.end(), IsPrintable)) {
+    return hint;
+  }
   std::set<Path> paths;
   for (const std::string& read : reads) {
     Path path = Split(read);
@@ -109,11 +112,9 @@ std::string Hint(std::set<std::string> reads, bool pure) {
                path.end());
     paths.insert(std::move(path));
   }
-  paths = WithoutCovered(paths);
-  std::string hint = Write(paths, pure);
-  while (hint.size() > kMaxHintBytes) {
+  for (hint = Write(Join(paths), pure); hint.size() > kMaxHintBytes;
+       hint = Write(Join(paths), pure)) {
     paths = Widen(paths);
-    hint = Write(paths, pure);
   }
   return hint;
 }

@@ -19,7 +19,7 @@ inline constexpr size_t kMaxHintBytes = 2048;
 
 // The hint of these paths, which are spelled as in masks. It may say too much,
 // never too little.
-std::string Hint(std::set<std::string> reads, bool pure);
+std::string Hint(const std::set<std::string>& reads, bool pure);
 
 }  // namespace fncache::sdk
 

@@ -36,7 +36,7 @@ std::string HintOf(Call* call) {
       AddReads(document, &reads);
     }
   }
-  return Hint(std::move(reads), call->options.pure && !call->impure);
+  return Hint(reads, call->options.pure && !call->impure);
 }
 
 }  // namespace

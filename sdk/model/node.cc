@@ -29,6 +29,13 @@ bool Tracks(const Document* document) {
          document->section == Section::kRequired;
 }
 
+void NoteBelow(Node* node) {
+  for (Node* at = node->parent; at != nullptr && !at->read_below;
+       at = at->parent) {
+    at->read_below = true;
+  }
+}
+
 // The base's node at the path of `node`; null where the base has none, or does
 // not show there.
 const Node* BaseOf(const Node* node) {
@@ -89,6 +96,7 @@ void Fill(Node* to, Node* from);
 
 void FillFromLayer(Node* to, const Node* from) {
   to->kind = from->kind;
+  to->implicit = from->implicit;
   to->boolean = from->boolean;
   to->number = from->number;
   to->text = from->kind == Kind::kText &&
@@ -335,14 +343,16 @@ const Node* Peek(const Node* node) {
 }
 
 const Node* Look(Node* node) {
-  if (Tracks(node->document)) node->looked = true;
+  ReadWhole(node);
   const Node* const shown = Peek(node);
   if (shown == nullptr) CheckAbove(node);
   return shown;
 }
 
 void ReadWhole(Node* node) {
-  if (Tracks(node->document)) node->looked = true;
+  if (node->looked || !Tracks(node->document)) return;
+  node->looked = true;
+  NoteBelow(node);
 }
 
 std::vector<Node*> SourcesOf(Node* node) {
@@ -398,7 +408,10 @@ size_t Size(Node* node) {
     return Keys(node).size();
   }
   if (shown != nullptr && shown->kind == Kind::kList) {
-    if (Tracks(node->document)) node->sized = true;
+    if (Tracks(node->document)) {
+      node->sized = true;
+      NoteBelow(node);
+    }
     return shown->size;
   }
   Look(node);

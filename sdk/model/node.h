@@ -97,6 +97,7 @@ struct Node {
   bool looked = false;
   // The length of this list was read.
   bool sized = false;
+  bool read_below = false;  // something below it was read
 
   double number = 0;
   absl::string_view text;

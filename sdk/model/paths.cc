@@ -44,26 +44,23 @@ std::string Below(std::string document, const Node* node) {
   return absl::StrCat(document, ".", path);
 }
 
-// Whether anything at or below the node was read.
+// Adds what was read at and below the node; false where nothing was.
 bool AppendReads(const Node* node, const std::string& path,
                  std::set<std::string>* paths) {
-  if (node->looked) {
-    paths->insert(path);
-    return true;
-  }
+  if (!node->looked && !node->sized && !node->read_below) return false;
   bool any = false;
-  for (const Node* const child : node->children) {
-    any |= AppendReads(child, PathBelow(path, child->key), paths);
-  }
-  for (const Node* const element : node->elements) {
-    any |= AppendReads(element, absl::StrCat(path, ".*"), paths);
+  if (!node->looked && node->read_below) {
+    for (const Node* const child : node->children) {
+      if (!child->looked && !child->sized && !child->read_below) continue;
+      any |= AppendReads(child, PathBelow(path, child->key), paths);
+    }
+    for (const Node* const element : node->elements) {
+      any |= AppendReads(element, absl::StrCat(path, ".*"), paths);
+    }
   }
   // The length of a list counts where a path goes into the list.
-  if (node->sized && !any) {
-    paths->insert(path);
-    any = true;
-  }
-  return any;
+  if (!any) paths->insert(path);
+  return true;
 }
 
 }  // namespace

@@ -24,10 +24,6 @@ TEST(Hint, IsADictionaryOfRfc9651) {
             R"(reads=("a.\"b\\\"\\\\.c\".d"))");
 }
 
-TEST(Hint, APathThatAnotherCoversIsNotListed) {
-  EXPECT_EQ(Hint({"a.b", "a.b.c", "a.bc"}, false), "reads=(\"a.b\" \"a.bc\")");
-}
-
 TEST(Hint, TheParentOfAKeyThatIsNotAsciiIsListed) {
   EXPECT_EQ(Hint({"observed.composite.resource.spec.größe.x"}, false),
             "reads=(\"observed.composite.resource.spec\")");
@@ -65,8 +61,7 @@ TEST(Hint, AnyPathsFit) {
     reads.insert(absl::StrCat("required_resources.k", i, ".items.*.x"));
     reads.insert(absl::StrCat("observed.composite.k", i));
   }
-  EXPECT_EQ(Hint(reads, false),
-            "reads=(\"observed\" \"required_resources\")");
+  EXPECT_EQ(Hint(reads, false), "reads=(\"observed\" \"required_resources\")");
 }
 
 std::string DependsOf(const fn::Function& function, Caller call = {}) {
