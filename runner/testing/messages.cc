@@ -67,8 +67,8 @@ std::string Shuffled(const std::string& bytes, const Descriptor& type,
 
 // Moves the Struct out of the message, because protobuf's own JSON ends at 64
 // levels.
-void Take(proto::Resource* resource, Json* json) {
-  Json& to = *json;
+Json Taken(proto::Resource* resource) {
+  Json to = Json::object();
   if (resource->has_resource()) {
     to["resource"] = text::FromStruct(resource->resource());
   }
@@ -77,6 +77,7 @@ void Take(proto::Resource* resource, Json* json) {
   }
   resource->clear_resource();
   resource->clear_connection_details();
+  return to;
 }
 
 }  // namespace
@@ -96,9 +97,11 @@ Json ToJson(const proto::RunFunctionResponse& response) {
   flat.clear_context();
   flat.clear_output();
   proto::State& desired = *flat.mutable_desired();
-  Take(desired.mutable_composite(), &structs["desired"]["composite"]);
   for (auto& [name, resource] : *desired.mutable_resources()) {
-    Take(&resource, &structs["desired"]["resources"][name]);
+    structs["desired"]["resources"][name] = Taken(&resource);
+  }
+  if (desired.has_composite()) {
+    structs["desired"]["composite"] = Taken(desired.mutable_composite());
   }
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;

@@ -184,6 +184,17 @@ results:
 )");
 }
 
+TEST(CallTest, TheYamlOfAnEmptyAnswerHasNoNulls) {
+  EXPECT_EQ(Call([](Context&) {}).desired("a", "{}")().yaml(), R"(desired:
+  resources:
+    a:
+      resource: {}
+meta:
+  tag: test
+  ttl: 60s
+)");
+}
+
 TEST(CallTest, BrokenYamlNamesTheSetterAndTheLine) {
   Call call([](Context&) {});
   const auto text = [](const auto& set) -> std::string {

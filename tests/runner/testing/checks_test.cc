@@ -146,6 +146,27 @@ TEST(CheckReadsTest, AnAbsentFieldThatIsReadStaysAbsent) {
                          /*rounds=*/100));
 }
 
+TEST(CheckReadsTest, AHintThatWasWidenedNamesAllThatIsRead) {
+  const auto name = [](int i) {
+    return absl::StrCat(i % 7 == 0 ? "k\xc3\xa4se-" : "a.resource-", i);
+  };
+  Call call([name](Context& ctx) {
+    for (int i = 0; i < 60; ++i) {
+      const Value status = ctx.existing(name(i)).observed()["status"];
+      for (const char* const key : {"one", "two", "sch\xc3\xb6n"}) {
+        ctx.output()[absl::StrCat("o", i)][key] = status[key]["deep"];
+      }
+    }
+  });
+  for (int i = 0; i < 60; i += 2) {
+    call.observed(name(i),
+                  "{spec: {a: 1}, status: {one: {deep: 1, more: 2}, three: 3, "
+                  "sch\xc3\xb6n: {deep: 3}}}");
+  }
+  EXPECT_LT(call().reads().size(), 60u);
+  EXPECT_TRUE(CheckReads(call));
+}
+
 TEST(CheckReadsTest, AFunctionWithoutReadsPasses) {
   const CheckResult check = CheckReads(Sized(
       [](Context& ctx) { ctx.resource("a", "v1", "A")["spec"]["size"] = 1; }));

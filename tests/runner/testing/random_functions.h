@@ -12,7 +12,8 @@
 
 namespace fncache::function::testing {
 
-// 4 to 12 steps that read, decide, copy and refer.
+// 4 to 12 steps that read, decide, copy and refer. Which resources it desires
+// does not depend on the request.
 Function RandomFunction(uint64_t seed);
 
 // A call of `function` on a random request, with up to four observed resources,

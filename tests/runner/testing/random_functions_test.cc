@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CheckReads and CheckDeterministic over random functions: the hint names all
-// that a function reads, whichever code reads it.
+// All checks over random functions: the hint names all that a function reads,
+// whichever code reads it, and no lost value deletes a resource.
 #include "tests/runner/testing/random_functions.h"
 
 #include <iostream>
@@ -13,7 +13,7 @@ namespace {
 
 using fncache::testing::ShortOrLong;
 
-TEST(RandomFunctionsTest, HintsNameAllThatIsRead) {
+TEST(RandomFunctionsTest, PassAllChecks) {
   const uint64_t functions = ShortOrLong(60, 500);
   uint64_t fatal = 0, read = 0, calls = 0;
   for (uint64_t seed = 0; seed < functions; ++seed) {
@@ -25,7 +25,9 @@ TEST(RandomFunctionsTest, HintsNameAllThatIsRead) {
     ASSERT_TRUE(reads) << "function " << seed << "\n" << answer.yaml();
     const CheckResult equal = CheckDeterministic(call, /*rounds=*/2);
     ASSERT_TRUE(equal) << "function " << seed << "\n" << answer.yaml();
-    calls += reads.calls() + equal.calls();
+    const CheckResult safe = CheckSafe(call);
+    ASSERT_TRUE(safe) << "function " << seed << "\n" << answer.yaml();
+    calls += reads.calls() + equal.calls() + safe.calls();
   }
   // Enough of them get beyond their first mistake.
   EXPECT_LT(fatal, functions / 2);
