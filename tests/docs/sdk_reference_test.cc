@@ -12,6 +12,7 @@
 #include "fncache/function/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/temp_dir.h"
 #include "tests/docs/markdown.h"
 #include "tests/docs/public_names.h"
 
@@ -69,7 +70,7 @@ TEST(SdkReferenceTest, EveryPublicNameIsInTheReference) {
            fs::path(FNCACHE_SOURCE_DIR) / "sdk/include")) {
     if (file.path().extension() != ".h") continue;
     for (const std::string& name :
-         PublicNames(testing::ReadFile(file.path().string()))) {
+         PublicNames(fncache::testing::ReadFile(file.path().string()))) {
       ++count;
       EXPECT_TRUE(page.count(name) > 0 || plumbing.count(name) > 0)
           << file.path() << " declares " << name << ", which " << kPage
