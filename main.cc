@@ -23,7 +23,7 @@
 #include "openssl/crypto.h"
 #include "program/command.h"
 #include "program/completion.h"
-#include "program/grpc_log.h"
+#include "common/grpc_log.h"
 #include "program/man_page.h"
 #include "proxy/admin/command.h"
 #include "proxy/admin/record.h"
@@ -41,6 +41,7 @@
 #include "runner/render/flags.h"
 #include "runner/render/internal_command.h"
 #include "runner/replay/command.h"
+#include "sdk/generate/command.h"
 
 namespace {
 
@@ -211,6 +212,10 @@ const std::vector<Command>& Commands() {
          fncache::runner::replay::ReplayCommandFlags,
          {},
          /*takes_files=*/true},
+        {"sdk", "projects and models for functions in C++",
+         fncache::sdk::SdkMain, fncache::sdk::SdkHelp,
+         fncache::sdk::SdkCommandFlags, fncache::sdk::SdkWords(),
+         /*takes_files=*/false},
         {"internal",
          "the engine that crossplane render --crossplane-binary runs",
          fncache::runner::render::InternalMain,
@@ -434,7 +439,7 @@ int main(int argc, char** argv) {
   // At exit OpenSSL would free memory that gRPC's threads may still use to
   // connect. These threads cannot be joined.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  fncache::program::TakeGrpcLog();
+  fncache::TakeGrpcLog();
   if (argc < 2) {
     std::fputs(Help().c_str(), stderr);
     return 2;

@@ -16,7 +16,7 @@ function(fncache_says file destination)
 endfunction()
 
 fncache_says(fncache.1 share/man/man1 help --man)
-foreach(command serve admin health demo function render explain load probe replay internal help version completion)
+foreach(command serve admin health demo function render explain load probe replay sdk internal help version completion)
   fncache_says(fncache-${command}.1 share/man/man1 help --man ${command})
 endforeach()
 fncache_says(fncache share/bash-completion/completions completion bash)

@@ -3,12 +3,16 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
 
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/background_writer.h"
 #include "common/log_text.h"
 #include "common/utf8.h"
@@ -22,6 +26,20 @@ namespace {
 constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 constexpr char kJsonPattern[] =
     "{\"time\":\"%Y-%m-%dT%H:%M:%S.%eZ\",\"level\":\"%l\",%v}";
+// FieldsOf has the level and the time, because zap's level names differ.
+constexpr char kZapPattern[] = "{%v}";
+
+const char* PatternOf(LogFormat format) {
+  switch (format) {
+    case LogFormat::kText:
+      return kTextPattern;
+    case LogFormat::kJson:
+      return kJsonPattern;
+    case LogFormat::kZap:
+      break;
+  }
+  return kZapPattern;
+}
 
 std::atomic<LogFormat> g_format{LogFormat::kText};
 
@@ -69,25 +87,34 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 };
 
-spdlog::logger* MakeLogger(const char* pattern) {
+spdlog::logger* MakeLogger(LogFormat format) {
   auto* const made =
       new spdlog::logger("fncache", std::make_shared<StderrSink>());
-  made->set_pattern(pattern, spdlog::pattern_time_type::utc);
+  made->set_pattern(PatternOf(format), spdlog::pattern_time_type::utc);
   return made;
 }
 
 // One for each form, so that a line which is being made keeps its own.
 spdlog::logger& Logger(LogFormat format) {
-  static spdlog::logger* const text = MakeLogger(kTextPattern);
-  static spdlog::logger* const json = MakeLogger(kJsonPattern);
-  return format == LogFormat::kJson ? *json : *text;
+  static const std::array<spdlog::logger*, 3> all = {
+      MakeLogger(LogFormat::kText), MakeLogger(LogFormat::kJson),
+      MakeLogger(LogFormat::kZap)};
+  return *all[static_cast<size_t>(format)];
 }
 
-std::string FieldsOf(LogFormat format, absl::string_view message,
+std::string FieldsOf(LogFormat format, LogLevel level,
+                     absl::string_view message,
                      absl::Span<const LogField> fields) {
   std::string line;
-  if (format == LogFormat::kJson) {
-    line = "\"msg\":";
+  if (format != LogFormat::kText) {
+    if (format == LogFormat::kZap) {
+      static constexpr const char* kNames[] = {"debug", "info", "warn",
+                                               "error"};
+      line = absl::StrFormat(
+          "\"level\":\"%s\",\"ts\":%.6f,", kNames[static_cast<int>(level)],
+          absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch()));
+    }
+    line += "\"msg\":";
     AppendJsonString(message, &line);
     for (const LogField& field : fields) {
       line += ',';
@@ -111,12 +138,11 @@ std::string LineOf(LogLevel level, absl::string_view message,
                    absl::Span<const LogField> fields) {
   const LogFormat format = g_format;
   spdlog::memory_buf_t line;
-  spdlog::pattern_formatter(
-      format == LogFormat::kJson ? kJsonPattern : kTextPattern,
-      spdlog::pattern_time_type::utc)
-      .format(spdlog::details::log_msg("fncache", ToSpdlog(level),
-                                       FieldsOf(format, message, fields)),
-              line);
+  spdlog::pattern_formatter(PatternOf(format), spdlog::pattern_time_type::utc)
+      .format(
+          spdlog::details::log_msg("fncache", ToSpdlog(level),
+                                   FieldsOf(format, level, message, fields)),
+          line);
   return std::string(line.data(), line.size());
 }
 
@@ -145,8 +171,10 @@ void FlushLog(absl::Duration patience) {
 }
 
 void InitLogging(LogLevel level, LogFormat format) {
-  Logger(LogFormat::kText).set_level(ToSpdlog(level));
-  Logger(LogFormat::kJson).set_level(ToSpdlog(level));
+  for (const LogFormat each :
+       {LogFormat::kText, LogFormat::kJson, LogFormat::kZap}) {
+    Logger(each).set_level(ToSpdlog(level));
+  }
   g_format = format;
 }
 
@@ -178,7 +206,7 @@ void Log(LogLevel level, absl::string_view message,
   const LogFormat format = g_format;
   spdlog::logger& logger = Logger(format);
   if (!logger.should_log(at)) return;
-  logger.log(at, "{}", FieldsOf(format, message, fields));
+  logger.log(at, "{}", FieldsOf(format, level, message, fields));
 }
 
 }  // namespace fncache

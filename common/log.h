@@ -20,7 +20,13 @@
 namespace fncache {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
-enum class LogFormat { kText, kJson };
+enum class LogFormat {
+  kText,
+  kJson,
+  // As composition functions in Go log, which use zap's production form:
+  // {"level":"info","ts":1700000000.25,"msg":"...",...}.
+  kZap,
+};
 
 struct LogField {
   LogField(absl::string_view name, const absl::AlphaNum& value)

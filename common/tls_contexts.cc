@@ -5,9 +5,11 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,12 @@ namespace {
 // The index of the words with which each SSL's failure has been reported: a
 // handshake that fails may show itself in several ways.
 int g_reported = -1;
+// The index of a mark that is set on each context which is configured here.
+int g_configured = -1;
+
+// All contexts are configured, not only those after SetUpNextTlsContext.
+std::atomic<bool> g_all{false};
+thread_local bool t_next = false;
 
 TlsSide SideOf(const SSL* ssl) {
   return SSL_is_server(ssl) == 1 ? TlsSide::kServer : TlsSide::kClient;
@@ -230,8 +238,10 @@ void OnMessage(int sent, int /*version*/, int type, const void* data,
 // SSL_CTX_new calls this while it makes `parent`, when what is set here is
 // plain data that it does not set again.
 void OnNewContext(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
-                  int /*index*/, long /*argl*/, void* /*argp*/) {
+                  int index, long /*argl*/, void* /*argp*/) {
+  if (!std::exchange(t_next, false) && !g_all) return;
   auto* const context = static_cast<SSL_CTX*>(parent);
+  SSL_CTX_set_ex_data(context, index, context);
   SSL_CTX_set_cert_verify_callback(context, &Verify, nullptr);
   SSL_CTX_set_msg_callback(context, &OnMessage);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
@@ -243,6 +253,8 @@ void OnNewContext(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
 void OnNewConnection(void* parent, void* /*data*/, CRYPTO_EX_DATA* /*all*/,
                      int /*index*/, long /*argl*/, void* /*argp*/) {
   auto* const ssl = static_cast<SSL*>(parent);
+  const SSL_CTX* const context = SSL_get_SSL_CTX(ssl);
+  if (!g_all && SSL_CTX_get_ex_data(context, g_configured) == nullptr) return;
   SSL_set_options(ssl, SSL_OP_NO_TICKET);
   SSL_set_num_tickets(ssl, 0);
   // gRPC has P-256 only, which in TLS 1.2 rules out certificates of other
@@ -255,14 +267,19 @@ void FreeWords(void* /*parent*/, void* words, CRYPTO_EX_DATA* /*all*/,
   delete static_cast<std::string*>(words);
 }
 
-bool Register() {
+bool RegisterNow() {
   g_reported =
       SSL_get_ex_new_index(0, nullptr, &OnNewConnection, nullptr, &FreeWords);
-  const int context =
+  g_configured =
       SSL_CTX_get_ex_new_index(0, nullptr, &OnNewContext, nullptr, nullptr);
-  if (g_reported >= 0 && context >= 0) return true;
+  if (g_reported >= 0 && g_configured >= 0) return true;
   Log(LogLevel::kError, "OpenSSL cannot store extra data");
   std::abort();
+}
+
+void Register() {
+  static const bool done = RegisterNow();
+  (void)done;
 }
 
 }  // namespace
@@ -280,8 +297,13 @@ std::string HandshakeWords(const SSL* ssl) {
 }
 
 void SetUpTlsContexts() {
-  static const bool done = Register();
-  (void)done;
+  Register();
+  g_all = true;
+}
+
+void SetUpNextTlsContext() {
+  Register();
+  t_next = true;
 }
 
 }  // namespace fncache

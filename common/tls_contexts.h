@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configures every TLS context of this process, whichever code makes it: our
-// check of peers' certificates (common/peer_certificate.h), no session
-// resumption, and reports of handshakes that failed
-// (common/handshake_failure.h).
+// Configures TLS contexts of this process, whichever code makes them: our check
+// of peers' certificates (common/peer_certificate.h), no session resumption,
+// and reports of handshakes that failed (common/handshake_failure.h). A daemon
+// does this for every context, and a library in another program's process for
+// its own ones only.
 //
 // gRPC makes its SSL_CTX itself and gives no access to it. So this registers
 // extra data of contexts with OpenSSL (CRYPTO_get_ex_new_index(3)), which calls
@@ -31,6 +32,10 @@ namespace fncache {
 // or contexts are made; a second call does nothing. Aborts if OpenSSL cannot
 // store its extra data.
 void SetUpTlsContexts();
+
+// The same for the next context only that this thread makes. For a library
+// whose process has TLS contexts of other code, too.
+void SetUpNextTlsContext();
 
 // For a context of another library's that is no runner's or function's: peers'
 // certificates are checked as OpenSSL does, and failures are not reported.

@@ -19,6 +19,11 @@ absl::StatusOr<const YamlNode*> YamlNodes::Parse() {
   return absl::InvalidArgumentError(fault->Message());
 }
 
+int YamlNodes::fault_line() const {
+  const auto& fault = fault_.has_value() ? fault_ : scanner_.fault();
+  return fault.has_value() ? fault->at.line : alias_line_;
+}
+
 bool YamlNodes::Next(Type* type) {
   const YamlToken* const token = scanner_.Peek();
   if (token == nullptr) return false;
@@ -145,6 +150,7 @@ bool YamlNodes::ParseNode(bool block, bool indentless,
   if (token == nullptr) return false;
   nodes_.emplace_back();
   YamlNode* const node = &nodes_.back();
+  node->line = token->start.line;
   *result = node;
   if (token->type == Type::kAlias) {
     node->kind = YamlNode::Kind::kAlias;
@@ -153,6 +159,7 @@ bool YamlNodes::ParseNode(bool block, bool indentless,
     if (anchor == anchors_.end()) {
       alias_problem_ =
           absl::StrCat("yaml: unknown anchor '", node->text, "' referenced");
+      alias_line_ = node->line;
       return false;
     }
     node->target = anchor->second;

@@ -25,6 +25,7 @@ struct YamlNode {
   // A scalar whose text says what it is: one without quotes and tag, or with
   // the tag `!`.
   bool plain = false;
+  int line = 0;  // where it begins, counted from 0
   std::string tag;
   std::string text;  // of a scalar; of an alias, its anchor's name
   // The elements of a list, or a map's keys and values, alternating.
@@ -42,6 +43,9 @@ class YamlNodes {
   // is no document. InvalidArgument has the reference's message. Nesting beyond
   // kMaxJsonDepth is an error. Call it once.
   absl::StatusOr<const YamlNode*> Parse();
+  // The line, counted from 0, where the text stopped being YAML; 0 if Parse did
+  // not fail there. (The message has the reference's number.)
+  int fault_line() const;
 
  private:
   using Type = YamlToken::Type;
@@ -73,6 +77,7 @@ class YamlNodes {
   YamlScanner scanner_;
   absl::optional<YamlFault> fault_;
   std::string alias_problem_;
+  int alias_line_ = 0;
   std::deque<YamlNode> nodes_;
   std::map<std::string, const YamlNode*> anchors_;
   std::map<std::string, std::string> tag_prefixes_;

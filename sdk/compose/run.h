@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -31,6 +32,9 @@ struct CallResult {
   // Resources that are held, fields that are kept.
   int held = 0;
   int kept = 0;
+  // Their names, sorted: `bucket`, `bucket.spec.x`.
+  std::vector<std::string> held_names;
+  std::vector<std::string> kept_fields;
 };
 
 // INTERNAL where `request` is no message.

@@ -57,12 +57,15 @@ bool IsAwaited(Node* node, const Node* value) {
   return value == nullptr ? !SourcesOf(node).empty() : node->awaited != nullptr;
 }
 
-// Fields that are awaited, which Keys does not name.
-size_t AwaitedFields(const Node* node) {
-  return static_cast<size_t>(std::count_if(
-      node->children.begin(), node->children.end(), [](const Node* child) {
-        return child->awaited != nullptr && Peek(child) == nullptr;
-      }));
+// The fields of an object, with those that are awaited, which Keys leaves out.
+std::vector<absl::string_view> Fields(Node* node) {
+  std::vector<absl::string_view> fields = Keys(node);
+  for (const Node* const child : node->children) {
+    if (child->awaited != nullptr && Peek(child) == nullptr) {
+      fields.push_back(child->key);
+    }
+  }
+  return fields;
 }
 
 // Compares values. It goes down the schema with each step, so the depth of the
@@ -150,7 +153,7 @@ class Values {
 
   void CheckEnum(const Node* schema, Node* node, const Node& value) {
     const Node* const accepted = Get(schema, "enum", Kind::kList);
-    if (accepted == nullptr) return;
+    if (accepted == nullptr || accepted->size == 0) return;
     std::vector<std::string> names;
     for (size_t i = 0; i < accepted->size; ++i) {
       const Node* const one = accepted->elements[i];
@@ -192,7 +195,7 @@ class Values {
           ++fields;
           if (!SameOrAwaited(*child, ChildOf(node, child->key))) return false;
         }
-        return Keys(node).size() + AwaitedFields(node) == fields;
+        return Fields(node).size() == fields;
       }
       default:
         return true;
@@ -340,8 +343,7 @@ class Values {
       }
     }
     if (value->kind == Kind::kObject) {
-      const auto keys = Keys(node);
-      if (AwaitedFields(node) > 0) return false;
+      const auto keys = Fields(node);
       absl::StrAppend(out, keys.size(), ":");
       for (const absl::string_view key : keys) {
         absl::StrAppend(out, key.size(), ":", key);
@@ -370,9 +372,9 @@ class Values {
 
   void CheckObject(const Node* schema, Node* node) {
     CheckRequired(schema, node);
-    const auto keys = Keys(node);
-    CheckCount(schema, node, keys.size() + AwaitedFields(node), "minProperties",
-               "maxProperties", "field", "fields");
+    const auto keys = Fields(node);
+    CheckCount(schema, node, keys.size(), "minProperties", "maxProperties",
+               "field", "fields");
     const Node* const properties = Get(schema, "properties", Kind::kObject);
     const Node* const others = Keyword(schema, "additionalProperties");
     if (others != nullptr && others->kind != Kind::kObject &&
@@ -402,7 +404,7 @@ class Values {
     }
     const Node* const any = Get(schema, "anyOf", Kind::kList);
     const Matches of_any = CountMatches(any, node);
-    if (any != nullptr && of_any.yes == 0) {
+    if (any != nullptr && any->size > 0 && of_any.yes == 0) {
       if (of_any.maybe > 0) {
         unsure_ = true;
       } else {
@@ -415,7 +417,7 @@ class Values {
       Fail(node, "has more than one of the accepted forms (oneOf)");
     } else if (of_one.maybe > 0) {
       unsure_ = true;
-    } else if (one != nullptr && of_one.yes == 0) {
+    } else if (one != nullptr && one->size > 0 && of_one.yes == 0) {
       Fail(node, "has none of the accepted forms (oneOf)");
     }
     const Node* const other = Get(schema, "not", Kind::kObject);

@@ -281,7 +281,7 @@ TEST(DeletionProperty, NothingThatExistsIsLeftOut) {
       ASSERT_EQ(world.emitted(), function.resources.size());
       if (random() % 2 == 0) world.Provide();
     }
-    // And again from nothing, disturbed on the way.
+    // The same from nothing, with losses meanwhile.
     World other(function);
     for (int i = 0; i < 6; ++i) {
       other.Reconcile();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/grpc_log.h"
+#include "common/grpc_log.h"
 
 #include <cstdint>
 #include <vector>
@@ -12,7 +12,7 @@
 #include "common/log_limiter.h"
 #include "grpc/support/log.h"
 
-namespace fncache::program {
+namespace fncache {
 namespace {
 
 // Whether gRPC aborts next: a failed GPR_ASSERT, or code that cannot be
@@ -60,4 +60,4 @@ void TakeGrpcLog() {
   gpr_log_verbosity_init();
 }
 
-}  // namespace fncache::program
+}  // namespace fncache

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // gRPC's own log lines, as ours.
-#ifndef FNCACHE_PROGRAM_GRPC_LOG_H_
-#define FNCACHE_PROGRAM_GRPC_LOG_H_
+#ifndef FNCACHE_COMMON_GRPC_LOG_H_
+#define FNCACHE_COMMON_GRPC_LOG_H_
 
-namespace fncache::program {
+namespace fncache {
 
 // From now on what gRPC logs comes out as lines of our log, or not at all:
 // - the last words before gRPC ends the process, as errors;
@@ -15,6 +15,6 @@ namespace fncache::program {
 // Call it before gRPC is used.
 void TakeGrpcLog();
 
-}  // namespace fncache::program
+}  // namespace fncache
 
-#endif  // FNCACHE_PROGRAM_GRPC_LOG_H_
+#endif  // FNCACHE_COMMON_GRPC_LOG_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "program/grpc_log.h"
+#include "common/grpc_log.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
 
-namespace fncache::program {
+namespace fncache {
 namespace {
 
 using ::testing::AllOf;
@@ -66,4 +66,4 @@ TEST(GrpcLogTest, EverythingIsThereAtTheDebugLevel) {
 }
 
 }  // namespace
-}  // namespace fncache::program
+}  // namespace fncache

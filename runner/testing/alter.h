@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Altered requests: what a hint does not name is altered, removed or added at
+// random.
+//
+// What a mask may not hide stays: everything but the content of observed and
+// required objects, and which of these there are. A list of which the hint
+// names elements keeps its length.
+//
+// Pure function, thread-safe.
+#ifndef FNCACHE_RUNNER_TESTING_ALTER_H_
+#define FNCACHE_RUNNER_TESTING_ALTER_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include "cache/key/mask.h"
+#include "proto/function_v1.pb.h"
+
+namespace fncache::function::testing {
+
+// The request with changes that follow from `seed` and the paths alone.
+// `altered` gets the path of each change. With `only`, no other path changes.
+apiextensions::fn::proto::v1::RunFunctionRequest Altered(
+    apiextensions::fn::proto::v1::RunFunctionRequest request,
+    const cache::key::MaskSet& reads, uint64_t seed,
+    const std::set<std::string>* only, std::set<std::string>* altered);
+
+}  // namespace fncache::function::testing
+
+#endif  // FNCACHE_RUNNER_TESTING_ALTER_H_

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sdk/serve/address.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "common/listen_failure.h"
+#include "common/utf8.h"
+
+namespace fncache::sdk::serve {
+namespace {
+
+constexpr absl::string_view kUnix = "unix:";
+
+absl::Status UnixFailure(const std::string& address, absl::string_view why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot listen on ", Printable(address), ": ", why));
+}
+
+// Connects to, or binds, a socket of the path; 0 or the error.
+template <typename Call>
+int Try(const std::string& address, Call call) {
+  sockaddr_un to = {};
+  to.sun_family = AF_UNIX;
+  const absl::string_view path = absl::StripPrefix(address, kUnix);
+  if (path.size() >= sizeof to.sun_path) return ENAMETOOLONG;
+  std::memcpy(to.sun_path, path.data(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return errno;
+  const int error =
+      call(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? 0
+                                                                       : errno;
+  close(fd);
+  return error;
+}
+
+}  // namespace
+
+std::string WhyNoAddress(const std::string& address) {
+  if (absl::StartsWith(address, kUnix)) {
+    return address.size() > kUnix.size() ? "" : "unix: needs a path";
+  }
+  // gRPC would take a port beyond 65535 as another one.
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  if (colon != std::string::npos &&
+      absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535) {
+    return "";
+  }
+  return absl::StrCat("\"", Printable(address),
+                      "\" is not accepted; accepted: HOST:PORT, :PORT or "
+                      "unix:PATH, the port from 0 to 65535");
+}
+
+absl::Status CheckFree(const std::string& address) {
+  if (!absl::StartsWith(address, kUnix) || Try(address, &connect) != 0) {
+    return absl::OkStatus();
+  }
+  return UnixFailure(address, "another process listens there");
+}
+
+absl::Status CannotListen(const std::string& address) {
+  if (!absl::StartsWith(address, kUnix)) return ListenFailure(address);
+  const int error = Try(address, &bind);
+  if (error == 0) unlink(address.c_str() + kUnix.size());
+  return UnixFailure(address, error == 0 ? "it was in use a moment ago"
+                                         : std::strerror(error));
+}
+
+std::string WithPort(const std::string& address, int port) {
+  if (absl::StartsWith(address, kUnix)) return address;
+  return absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+}
+
+}  // namespace fncache::sdk::serve
