@@ -25,8 +25,8 @@ std::string Bounded(absl::string_view before,
                     const std::vector<std::string>& items,
                     absl::string_view separator, size_t limit = kMaxTextBytes);
 
-// `a waits for b; c waits for d; graph: b -> a, d -> c`, cut likewise. Without
-// edges there is no graph.
+// The items, then `graph: ` and the edges, as SDK.md shows them; cut likewise.
+// Without edges there is no graph.
 std::string BoundedWaits(const std::vector<std::string>& items,
                          const std::vector<std::string>& edges);
 

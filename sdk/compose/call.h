@@ -40,7 +40,8 @@ struct ComposedResource {
   std::string api_version, kind;  // where it is named
   Document* desired = nullptr;    // null of an item
   Document* observed = nullptr;   // absent where nothing is observed
-  // What earlier steps desire, and what is observed. Null: no such resource.
+  // The desired one of earlier steps, and the observed one; null: there is
+  // none.
   const lazy::Resource* before = nullptr;
   const lazy::Resource* seen = nullptr;
 
@@ -61,7 +62,7 @@ struct Requirement {
   function::State state = function::State::kPending;
   const lazy::Resources* answer = nullptr;  // where it is kFound
   bool extra = false;  // the answer is one of `extra_resources`
-  // What is requested; nothing while a value of it is awaited.
+  // The request; nothing while a value of it is awaited.
   absl::optional<lazy::ResourceSelector> selector;
   std::string identity;  // of the selector, awaited values included
   std::map<size_t, std::unique_ptr<ComposedResource>> items;
@@ -130,7 +131,7 @@ class Call final : public Reporter {
       bootstraps;
   std::map<std::string, std::unique_ptr<SchemaRequirement>, std::less<>>
       schemas, bootstrap_schemas;
-  // What a broken call of the function got: nothing.
+  // Handles that a function gets for names that cannot be.
   Requirement no_requirement;
   SchemaRequirement no_schema;
   std::unique_ptr<ComposedResource> no_resource;

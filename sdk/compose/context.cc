@@ -49,8 +49,7 @@ Result AddResult(Call* call, lazy::Severity severity, std::string_view text) {
 
 void Write(const Call* call, LogLevel level, std::string_view message,
            Log::Fields fields) {
-  // The log is no part of the response: what it reads is neither noted nor
-  // FATAL.
+  // Log lines are not in the response: their reads are neither noted nor FATAL.
   const sdk::WithReporter quiet(nullptr);
   std::vector<LogField> all;
   if (call->request->observed().has_composite()) {

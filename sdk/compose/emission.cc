@@ -202,7 +202,7 @@ class Emission {
     Node* const root = composite->desired->root();
     if (root->removed || root->hides_base || root->awaited != nullptr ||
         (root->kind != Kind::kUnset && root->kind != Kind::kObject)) {
-      // What earlier steps desire beside the status stays.
+      // All that earlier steps desire beside the status stays.
       not_emitted_.push_back(PathOf(root));
       root->hides_base = false;
       root->awaited = nullptr;
@@ -336,8 +336,8 @@ class Emission {
   absl::optional<lazy::Condition> condition_;
 };
 
-// What is requested, also by a FATAL response. Returns whether the runner has
-// not answered all of it.
+// Adds the requirements, also to a FATAL response. Returns whether the runner
+// has yet to answer one.
 bool AddRequirements(Call* call) {
   bool pending = false;
   const bool advertises = call->Advertises();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call requests besides its composite: required resources and schemas.
+// Required resources and schemas: requests, and the runner's answers.
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,7 +87,7 @@ bool CheckName(Call* call, absl::string_view name) {
   return !name.empty() && call->CheckText(name, "the name of a requirement");
 }
 
-// What the runner answered. One that advertises nothing may answer either
+// Finds the runner's answer. A runner that advertises nothing may answer either
 // field.
 void Answer(Call* call, Requirement* requirement) {
   const auto& request = *call->request;

@@ -209,7 +209,7 @@ class Reporting {
 
   void AddCircle(size_t start, const std::vector<bool>& free,
                  std::set<std::vector<size_t>>* circles) const {
-    // Of each one that was reached: the one before it.
+    // The one before each one that was reached.
     std::vector<size_t> before(held_.size(), held_.size());
     std::vector<size_t> queue = {start};
     for (size_t i = 0; i < queue.size(); ++i) {

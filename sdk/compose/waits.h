@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call reports about resources that are held: for what they wait and
-// why, the graph of dependencies, and circles in it.
+// Reports about resources that are held: for what they wait and why, the graph
+// of dependencies, and circles in it.
 #ifndef FNCACHE_SDK_COMPOSE_WAITS_H_
 #define FNCACHE_SDK_COMPOSE_WAITS_H_
 

@@ -57,7 +57,7 @@ TEST(BadInput, AStatusThatIsAText) {
   EXPECT_THAT(call.Results(),
               ElementsAre("FATAL: observed.resources.a.status: must be an "
                           "object, is text"));
-  // What only the SDK reads has no conditions then.
+  // The SDK itself finds no conditions then.
   call([](fn::Context& ctx) {
     ctx.resource("a", "v1", "A").ready(fn::Ready::kObserved);
   });

@@ -98,7 +98,7 @@ class Caller {
     return response;
   }
 
-  // Of the last response. A resource that it lacks is "".
+  // A resource of the last response; "" where it is left out.
   std::string Resource(const std::string& name) const {
     const auto& all = response.desired().resources();
     const auto found = all.find(name);

@@ -133,7 +133,7 @@ TEST(Emission, UntouchedContentPassesAsItCame) {
   desired.mutable_resources()->erase("gone");
   EXPECT_TRUE(Same(call.response.desired(), desired));
   EXPECT_EQ(ToJson(call.response.context()), ToJson(call.request.context()));
-  // What a touched resource has besides its content stays, too.
+  // A touched resource keeps what it has besides its content.
   call([](fn::Context& ctx) { ctx.resource("a", "v1", "A")["spec"]["x"] = 2; });
   const auto& out = call.response.desired().resources().at("a");
   EXPECT_EQ(out.ready(), v1::READY_TRUE);

@@ -220,7 +220,7 @@ TEST(Waits, ExplicitDependencies) {
   call.Observed("a", "{status: {conditions: [{type: Ready, status: 'True'}]}}");
   call(function);
   EXPECT_NE(call.Resource("b"), "");
-  // What exists never waits.
+  // A resource that exists never waits.
   call.Observed("a", "{}").Observed("b", "{}")(function);
   EXPECT_NE(call.Resource("b"), "");
   EXPECT_THAT(call.Results(), IsEmpty());

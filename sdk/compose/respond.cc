@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sdk/compose/run.h"
-
 #include <exception>
 #include <set>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "sdk/compose/call.h"
 #include "sdk/compose/emission.h"
 #include "sdk/compose/hint.h"
+#include "sdk/compose/run.h"
 #include "text/deterministic_bytes.h"
 
 namespace fncache::sdk {
@@ -31,7 +30,7 @@ std::string HintOf(Call* call) {
     reads = {"extra_resources", "observed", "required_resources"};
   } else {
     for (Document* const document : call->documents) {
-      // What is broken is known as a whole.
+      // A broken document counts as read as a whole.
       if (!document->error.empty()) ReadWhole(document->root());
       AddReads(document, &reads);
     }

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any bytes as a request, to a function that reads and writes at paths that the
+// bytes choose. The response is a message that answers the same request again,
+// and a FATAL one has what the request desires.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "fncache/function/context.h"
+#include "proto/function_lazy.pb.h"
+#include "sdk/compose/run.h"
+#include "tests/fuzz/check.h"
+#include "text/deterministic_bytes.h"
+
+namespace {
+
+using fncache::fuzz::Check;
+namespace fn = fncache::function;
+namespace lazy = fncache::sdk::lazy;
+
+// Decisions, taken from the input. Zeros at its end.
+class Choices {
+ public:
+  explicit Choices(absl::string_view bytes) : bytes_(bytes) {}
+  size_t Below(size_t end) {
+    if (bytes_.empty()) return 0;
+    const size_t byte = static_cast<uint8_t>(bytes_[0]);
+    bytes_.remove_prefix(1);
+    return byte % end;
+  }
+  const char* Key() {
+    static constexpr const char* kKeys[] = {
+        "spec", "status", "metadata", "conditions", "type", "id", "a.b", ""};
+    return kKeys[Below(8)];
+  }
+  const char* Name() {
+    static constexpr const char* kNames[] = {"a", "b", "c", "d"};
+    return kNames[Below(4)];
+  }
+
+ private:
+  absl::string_view bytes_;
+};
+
+fn::Value At(fn::Value value, Choices* choices) {
+  const size_t depth = choices->Below(4);
+  if (depth == 0) return value;
+  if (choices->Below(4) == 0) return At(value[choices->Below(3)], choices);
+  return At(value[choices->Key()], choices);
+}
+
+fn::Value Source(fn::Context& ctx, Choices* choices) {
+  switch (choices->Below(6)) {
+    case 0:
+      return At(ctx.composite().observed(), choices);
+    case 1:
+      return At(ctx.existing(choices->Name()).observed(), choices);
+    case 2:
+      return At(ctx.input(), choices);
+    case 3:
+      return At(ctx.context(choices->Key()), choices);
+    case 4:
+      return At(
+          ctx.require(choices->Name(), "v1", "A", fn::MatchName("x")).first(),
+          choices);
+    default:
+      return At(ctx.existing(choices->Name()), choices);
+  }
+}
+
+fn::Value Target(fn::Context& ctx, Choices* choices) {
+  switch (choices->Below(4)) {
+    case 0:
+      return At(ctx.composite(), choices);
+    case 1:
+      return At(ctx.output(), choices);
+    default:
+      return At(ctx.resource(choices->Name(), "v1", "A"), choices);
+  }
+}
+
+void Step(fn::Context& ctx, Choices* choices) {
+  switch (choices->Below(16)) {
+    case 0:
+      Target(ctx, choices).clear();
+      return;
+    case 1:
+      Target(ctx, choices).add(Source(ctx, choices));
+      return;
+    case 2:
+      Target(ctx, choices).merge(Source(ctx, choices));
+      return;
+    case 3:
+      Target(ctx, choices) = fn::Concat("x", Source(ctx, choices));
+      return;
+    case 4:
+      Target(ctx, choices) = fn::Json(Source(ctx, choices));
+      return;
+    case 5:
+      ctx.set_context(choices->Key(), Source(ctx, choices));
+      return;
+    case 6:
+      ctx.remove(choices->Name());
+      return;
+    case 7:
+      ctx.resource(choices->Name(), "v1", "A")
+          .depends_on(ctx.existing(choices->Name()));
+      return;
+    case 8:
+      ctx.existing(choices->Name()).ready(fn::Ready::kObserved);
+      return;
+    case 9:
+      ctx.composite().connection_detail(
+          choices->Key(),
+          ctx.existing(choices->Name()).connection_details()["k"]);
+      return;
+    case 10:
+      Target(ctx, choices) = Source(ctx, choices).as<std::string>().optional();
+      return;
+    case 11:
+      Target(ctx, choices) = Source(ctx, choices).as<double>();
+      return;
+    case 12:
+      ctx.require("e", "v1", "A",
+                  fn::MatchName(Source(ctx, choices).as<std::string>()));
+      return;
+    case 13:
+      ctx.require_schema(choices->Name(), "v1", "A")
+          .Validate(ctx.existing(choices->Name()));
+      return;
+    default:
+      Target(ctx, choices) = Source(ctx, choices);
+  }
+}
+
+}  // namespace
+
+// The first byte is the number of choices, which follow; then comes the
+// request.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr size_t kMaxInput = 1 << 14;
+  if (size == 0 || size > kMaxInput) return 0;
+  const absl::string_view all(reinterpret_cast<const char*>(data) + 1,
+                              size - 1);
+  const absl::string_view choices = all.substr(0, data[0]);
+  const std::string request(all.substr(choices.size()));
+  const auto function = [&](fn::Context& ctx) {
+    Choices all_choices(choices);
+    for (size_t i = 0; i < choices.size() / 2; ++i) Step(ctx, &all_choices);
+    ctx.auto_ready();
+  };
+  fn::Options options;
+  options.waiting_condition = "Composed";
+  fncache::sdk::CallInfo info;
+  info.depends = true;
+  const auto result = fncache::sdk::Run(function, options, request, info);
+  lazy::RunFunctionRequest parsed;
+  Check(parsed.ParseFromString(request) == result.status.ok());
+  if (!result.status.ok()) return 0;
+  const auto again = fncache::sdk::Run(function, options, request, info);
+  Check(again.response == result.response && again.depends == result.depends);
+  lazy::RunFunctionResponse response;
+  Check(response.ParseFromString(result.response));
+  Check(response.meta().tag() == parsed.meta().tag());
+  bool fatal = false;
+  for (const auto& one : response.results()) {
+    fatal = fatal || one.severity() == lazy::SEVERITY_FATAL;
+    Check(one.message().size() <= 1024);
+  }
+  using fncache::text::DeterministicBytes;
+  if (fatal) {
+    Check(DeterministicBytes(response.desired()) ==
+          DeterministicBytes(parsed.desired()));
+  }
+  return 0;
+}
