@@ -14,7 +14,7 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CCACHE_PCH_EXTSUM := 1
 
-.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
+.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood flood-function nightly interop \
   shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-micro lint format install clean
 
 help: ## this list
@@ -64,9 +64,15 @@ flood: bench-programs ## hostile callers and functions beside one that behaves (
 	@scripts/build release fncache
 	@tests/flood/run $(FLOOD_FLAGS)
 
+flood-function: ## hostile callers of a function of the SDK (FLOOD_FLAGS: tests/flood/function --help)
+	@cmake --preset release -DFNCACHE_TESTS=ON >/dev/null
+	@scripts/build release function_hello
+	@tests/flood/function $(FLOOD_FLAGS)
+
 nightly: ## the long forms of what CI runs short: tests, floods, fuzzers, deploy-tests, bench: four hours
 	@FNCACHE_LONG_TESTS=1 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory flood
+	@$(MAKE) --no-print-directory flood-function
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	@$(MAKE) --no-print-directory deploy-tests
 	@$(MAKE) --no-print-directory bench

@@ -149,7 +149,7 @@ absl::StatusOr<std::string> Call::TakeRequest() {
   }
   if (!MayBeCompressed(request)) return request;
   absl::StatusOr<std::string> inflated = Inflate(request, core_->most_bytes());
-  // What no format fits is left to Run, which has the words for it.
+  // Run has the words for bytes in no format.
   return absl::IsInternal(inflated.status()) ? request : inflated;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/serve/command.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -95,6 +96,12 @@ void SetUpProcess(const ServeSettings& settings) {
   // OpenSSL is not to clean up at exit, while gRPC's threads are still there.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   TakeGrpcLog();
+#ifdef __GLIBC__
+  // malloc_trim (live_calls.cc) returns all that is free in the main arena
+  // only: sixteen calls of 1 MB would leave 14 MB in the others. With one
+  // arena, calls cost the same CPU time.
+  mallopt(M_ARENA_MAX, 1);
+#endif
   signal(SIGPIPE, SIG_IGN);
 }
 

@@ -19,7 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "tests/common/eventually.h"
 #include "tests/common/http_get.h"
 #include "tests/common/temp_dir.h"
@@ -70,7 +70,7 @@ class Process {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
   void Signal(int number) const { EXPECT_EQ(kill(pid_, number), 0); }
-  // Of /proc/PID/status, such as VmRSS in kB.
+  // A number of /proc/PID/status, such as VmRSS in kB.
   int Status(const std::string& name) const {
     std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
     for (std::string line; std::getline(status, line);) {
@@ -83,23 +83,18 @@ class Process {
 
   std::string Out() const { return Read("out"); }
   std::string Err() const { return Read("err"); }
-  // The log's lines with this message, as JSON.
-  nlohmann::json Line(const std::string& message) const {
-    for (const auto line : absl::StrSplit(Err(), '\n')) {
-      const auto json = nlohmann::json::parse(line, nullptr, false);
-      if (json.is_object() && json["msg"] == message) return json;
-    }
-    return nullptr;
-  }
+  // The first line of the log with this message, which is JSON; or null.
+  nlohmann::json Line(const std::string& message) const;
+  // A field of it; empty if there is none.
+  std::string Field(const std::string& message, const std::string& name) const;
   bool Logs(const std::string& message) const {
-    return Eventually([&] { return Line(message) != nullptr; });
+    return Eventually([&] { return !Field(message, "msg").empty(); });
   }
   std::string address() const {
-    const bool listens =
-        Eventually([&] { return Line("listening") != nullptr || Ended(); });
-    const auto line = Line("listening");
-    EXPECT_TRUE(listens && line != nullptr) << Err();
-    return line == nullptr ? "" : line.value("address", "");
+    EXPECT_TRUE(Eventually([&] {
+      return !Field("listening", "address").empty() || Ended();
+    })) << Err();
+    return Field("listening", "address");
   }
 
  private:
@@ -129,7 +124,7 @@ inline const std::vector<std::string> kPlain = {
 
 // Waits for a call of v1.
 inline bool HasCall(const Process& process) {
-  const std::string metrics = process.Line("listening").value("metrics", "");
+  const std::string metrics = process.Field("listening", "metrics");
   return Eventually([&] {
     return absl::StrContains(
         testing::WholeHttpGet(metrics, "/metrics"),

@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/common/certificates.h"
 #include "tests/common/eventually.h"
 #include "tests/common/loopback_socket.h"
@@ -36,7 +37,7 @@ TEST(ProcessTest, SigtermAndSigintEndItWithCodeZero) {
     EXPECT_TRUE(Call(process.address()).ok());
     process.Signal(signal);
     EXPECT_EQ(process.Wait(), 0);
-    EXPECT_NE(process.Line("stopped"), nullptr);
+    EXPECT_TRUE(process.Logs("stopped"));
   }
 }
 
@@ -199,7 +200,7 @@ TEST(ProcessTest, DebugLogsCallsAsText) {
   Process json(flags);
   EXPECT_TRUE(Call(json.address()).ok());
   EXPECT_TRUE(json.Logs("call"));
-  EXPECT_EQ(json.Line("call")["level"], "debug");
+  EXPECT_EQ(json.Field("call", "level"), "debug");
 
   Process text({"--insecure", "--debug", "--metrics-address=", "--address",
                 "127.0.0.1:0"});
@@ -215,7 +216,7 @@ TEST(ProcessTest, TakenMetricsAddressIsOneWarning) {
   flags.back() = taken.target();
   Process process(flags);
   EXPECT_TRUE(Call(process.address()).ok());
-  EXPECT_EQ(process.Line("no metrics")["level"], "warn");
+  EXPECT_EQ(process.Field("no metrics", "level"), "warn");
 }
 
 TEST(ProcessTest, IdleProcessHasTwentyMegabytes) {

@@ -3,11 +3,12 @@
 // the order of its text (contributing/specifications/functions.md in
 // Crossplane's repository). Each test has the sentence in our words.
 //
-// These sentences bind authors or packages, and no test of the SDK can show
-// them: results are FATAL only where the whole pipeline is to end; what a
-// function does with systems outside; that it does not talk to the API server;
-// the package and its name (sdk/template writes both); that it assumes no
-// network.
+// No test of the SDK can show the sentences that bind authors and packages:
+// - A FATAL result is only for what is to end the whole pipeline.
+// - A function changes outside systems through composed resources only, does
+// not
+//   talk to the API server, and does not rely on a network.
+// - Package and name, which sdk/template writes.
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +40,7 @@ class SpecificationTest : public ::testing::Test, public Serving {
     EXPECT_TRUE(status.ok()) << status;
     return request;
   }
-  // What an earlier step desires, and what there is.
+  // A request with desired state of an earlier step.
   static v1::RunFunctionRequest Pipeline() {
     return Request(R"({
       "meta": {"tag": "sha256:abc"},
@@ -230,7 +231,7 @@ TEST_F(SpecificationTest, DebugIsAFlagThatIsOffByDefault) {
   Process debug(flags);
   EXPECT_TRUE(serve::Call(debug.address()).ok());
   EXPECT_TRUE(debug.Logs("call"));
-  EXPECT_EQ(quiet.Line("call"), nullptr);
+  EXPECT_EQ(quiet.Field("call", "msg"), "");
 }
 
 TEST_F(SpecificationTest, InsecureTurnsTransportSecurityOff) {

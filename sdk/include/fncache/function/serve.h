@@ -35,7 +35,7 @@ struct CallEnd {
   std::string tag;
 };
 
-// What becomes of an intercepted call. Copies stand for the same call.
+// Decides about an intercepted call. Copies stand for the same call.
 // Thread-safe; may be used after the call has ended.
 class Continuation {
  public:
