@@ -139,6 +139,7 @@ class Generator {
   }
 
   // A status with conditions, some of them of another form than conditions.
+  // Types are unique, as in Kubernetes.
   void Status(Struct* object) {
     Value& status = (*object->mutable_fields())["status"];
     if (OneIn(20)) return Any(1, &status);
@@ -147,6 +148,7 @@ class Generator {
     Value& conditions =
         (*status.mutable_struct_value()->mutable_fields())["conditions"];
     if (OneIn(10)) return Any(1, &conditions);
+    bool ready = false;
     for (size_t n = Below(4); n > 0; --n) {
       Value& condition = *conditions.mutable_list_value()->add_values();
       if (OneIn(10)) {
@@ -154,7 +156,9 @@ class Generator {
         continue;
       }
       auto& fields = *condition.mutable_struct_value()->mutable_fields();
-      fields["type"].set_string_value(OneIn(3) ? "Synced" : "Ready");
+      const bool other = ready || OneIn(3);
+      ready = ready || !other;
+      fields["type"].set_string_value(other ? "Synced" : "Ready");
       const Texts states = {"True", "True", "False", "Unknown"};
       fields["status"].set_string_value(OneOf(states));
     }
