@@ -16,10 +16,10 @@
 #include "common/sha256.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/template_function.h"
 #include "tests/common/test_data.h"
 #include "tests/runner/function/random_template.h"
-#include "tests/runner/messages.h"
+#include "tests/runner/function/respond.h"
 #include "text/deterministic_bytes.h"
 
 namespace fncache::runner::function {
@@ -29,12 +29,6 @@ namespace fs = std::filesystem;
 namespace fn = apiextensions::fn::proto::v1;
 
 constexpr int kTemplates = 2000;
-
-fn::RunFunctionResponse Respond(const fn::RunFunctionRequest& request) {
-  RunFunctionResponse response;
-  EXPECT_TRUE(TemplateResponder({}).Respond(request, &response).ok());
-  return response;
-}
 
 // Requirements, fault (of the SDK or the template), or what is rendered.
 char KindOf(const fn::RunFunctionRequest& request,
@@ -51,7 +45,8 @@ char KindOf(const fn::RunFunctionRequest& request,
 // A letter and 16 hexadecimal digits: enough to tell responses apart, and few
 // enough to be stored.
 std::string Digest(const fn::RunFunctionRequest& request) {
-  const fn::RunFunctionResponse response = Respond(request);
+  const fn::RunFunctionResponse response =
+      Respond(TemplateFunction({}), request);
   return absl::StrCat(
       std::string(1, KindOf(request, response)), " ",
       Sha256Hex(text::DeterministicBytes(response)).substr(0, 16));

@@ -8,13 +8,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/template_function.h"
+#include "tests/runner/function/respond.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
 namespace {
 
 namespace fn = apiextensions::fn::proto::v1;
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
 using testing::HasSubstr;
 
 constexpr char kObserved[] = R"({
@@ -50,9 +53,7 @@ std::string One(absl::string_view fields) {
 }
 
 RunFunctionResponse Respond(const RunFunctionRequest& request) {
-  RunFunctionResponse response;
-  EXPECT_TRUE(TemplateResponder({}).Respond(request, &response).ok());
-  return response;
+  return Respond(TemplateFunction({}), request);
 }
 
 RunFunctionResponse Render(absl::string_view spec,
@@ -396,35 +397,31 @@ TEST(TemplateTest, InputOfAnotherKindIsAFault) {
             "apiVersion: must be function.fncache.dev/v1alpha1");
 }
 
-TEST(TemplateResponderTest, TtlCanBeZeroAbsentOrAFraction) {
-  RunFunctionResponse response;
-  TemplateResponderOptions options;
+TEST(TemplateFunctionTest, TtlCanBeZeroAbsentOrAFraction) {
+  TemplateOptions options;
   options.ttl = absl::ZeroDuration();
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
+  RunFunctionResponse response = Respond(TemplateFunction(options), {});
   EXPECT_TRUE(response.meta().has_ttl());
   EXPECT_EQ(response.meta().ttl().seconds(), 0);
-  response.Clear();
   options.ttl = absl::Milliseconds(1500);
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
+  response = Respond(TemplateFunction(options), {});
   EXPECT_EQ(response.meta().ttl().seconds(), 1);
   EXPECT_EQ(response.meta().ttl().nanos(), 500000000);
-  response.Clear();
   options.ttl = absl::nullopt;
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
-  EXPECT_FALSE(response.meta().has_ttl());
+  for (const char* const fatal : {"", "broken"}) {
+    if (*fatal != 0) options.fatal = fatal;
+    response = Respond(TemplateFunction(options), {});
+    EXPECT_FALSE(response.meta().has_ttl());
+  }
 }
 
-TEST(TemplateResponderTest, FatalAnswersWithTheResultAndPassesTheRestThrough) {
-  TemplateResponderOptions options;
+TEST(TemplateFunctionTest, FatalAnswersWithTheResultAndPassesTheRestThrough) {
+  TemplateOptions options;
   options.fatal = "broken";
-  RunFunctionResponse response;
-  ASSERT_TRUE(
-      TemplateResponder(options)
-          .Respond(Request(R"({"status": {"a": 1}})",
-                           R"(, "desired": {"resources": {"net": {}}})"),
-                   &response)
-          .ok());
-  ExpectJson(response, R"({"meta": {"tag": "t", "ttl": "60s"},
+  ExpectJson(Respond(TemplateFunction(options),
+                     Request(R"({"status": {"a": 1}})",
+                             R"(, "desired": {"resources": {"net": {}}})")),
+             R"({"meta": {"tag": "t", "ttl": "60s"},
       "desired": {"resources": {"net": {}}},
       "results": [{"severity": "SEVERITY_FATAL", "message": "broken"}]})");
 }
