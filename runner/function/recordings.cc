@@ -133,13 +133,11 @@ absl::Status Recordings::Add(const std::string& request_file) {
       return;
     }
     RunFunctionResponse response = **found;
-    if (ttl_.has_value()) {
-      auto* const ttl = response.mutable_meta()->mutable_ttl();
-      absl::Duration rest = *ttl_;
-      ttl->set_seconds(absl::IDivDuration(rest, absl::Seconds(1), &rest));
-      ttl->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
-    }
+    if (ttl_.has_value()) response.mutable_meta()->clear_ttl();
     call->Answer(response.SerializeAsString());
+    if (!ttl_.has_value()) return;
+    call->no_ttl = false;
+    ctx.ttl(*ttl_);
   };
 }
 

@@ -447,13 +447,9 @@ TEST(FunctionClientTest, PeerThatSaysNothingIsWaitedForUntilTheDeadline) {
 }
 
 TEST(FunctionClientTest, SlowFunctionEndsAtTheDeadline) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const auto client = Client(server->address());
   // Before it is connected the message is longer.
   const std::string kExceeded =
@@ -542,13 +538,9 @@ TEST(FunctionClientTest, ProxiesOfTheEnvironmentAreNotUsed) {
 
 TEST(FunctionClientTest, AThousandCallsAtOnce) {
   constexpr int kCalls = 1000;
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Milliseconds(300);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Milliseconds(300));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const auto client = Client(server->address());
   Results results;
   const absl::Time start = absl::Now();
@@ -587,13 +579,9 @@ TEST(FunctionClientTest, CallsMayBeMadeFromWithinDone) {
 }
 
 TEST(FunctionClientTest, CancelEndsWhatIsUnderWayAndWhatComesLater) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const DeadPort dead;
   FunctionClientOptions options;
   options.functions = {{"slow", server->address()}, {"down", dead.target()}};
@@ -609,13 +597,9 @@ TEST(FunctionClientTest, CancelEndsWhatIsUnderWayAndWhatComesLater) {
 }
 
 TEST(FunctionClientTest, DestructorCancelsWhatIsLeftAndWaitsForIt) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const DeadPort dead;
   FunctionClientOptions options;
   options.functions = {{"slow", server->address()}, {"down", dead.target()}};

@@ -139,7 +139,7 @@ TEST_F(CostlyCallsTest, SleepEndsWithTheCallersDeadline) {
               grpc::StatusCode::DEADLINE_EXCEEDED);
     // Were the sleep not cut short, that would take an hour.
     ASSERT_TRUE(Eventually([&] {
-      const CallCounts counts = counts();
+      const CallCounts counts = calls_->counts();
       return counts.calls == counts.failed + counts.cancelled;
     }));
   }

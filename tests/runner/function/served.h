@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "fncache/function/serve.h"
 #include "gtest/gtest.h"
+#include "runner/function/costly_calls.h"
 #include "runner/function/template_function.h"
 
 namespace fncache::runner::function {
@@ -30,6 +32,16 @@ inline std::unique_ptr<::fncache::function::Server> Serve(
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;
 }
+
+// A function whose calls sleep.
+struct SlowFunction {
+  explicit SlowFunction(absl::Duration sleep)
+      : calls(CostOptions{{sleep}}),
+        server(Serve(TemplateFunction({}), "", calls.Interceptor())) {}
+
+  CostlyCalls calls;
+  const std::unique_ptr<::fncache::function::Server> server;
+};
 
 }  // namespace fncache::runner::function
 

@@ -52,13 +52,13 @@ std::string One(absl::string_view fields) {
   return absl::StrCat(R"({"resources": [{)", fields, ", ", kBase, "}]}");
 }
 
-RunFunctionResponse Respond(const RunFunctionRequest& request) {
+RunFunctionResponse Answer(const RunFunctionRequest& request) {
   return Respond(TemplateFunction({}), request);
 }
 
 RunFunctionResponse Render(absl::string_view spec,
                            absl::string_view more = "") {
-  const RunFunctionResponse response = Respond(Request(spec, more));
+  const RunFunctionResponse response = Answer(Request(spec, more));
   for (const auto& result : response.results()) {
     EXPECT_NE(result.severity(), fn::SEVERITY_FATAL) << result.message();
   }
@@ -67,7 +67,7 @@ RunFunctionResponse Render(absl::string_view spec,
 
 // The message of the FATAL result that `spec` leads to.
 std::string Fault(absl::string_view spec, absl::string_view more = "") {
-  const RunFunctionResponse response = Respond(Request(spec, more));
+  const RunFunctionResponse response = Answer(Request(spec, more));
   if (response.results_size() != 1 ||
       response.results(0).severity() != fn::SEVERITY_FATAL) {
     return "no fault: " + ToJson(response);
@@ -92,7 +92,7 @@ TEST(TemplateTest, StateAndContextOfEarlierStepsPassThrough) {
 TEST(TemplateTest, RequestWithoutInputIsPassedThrough) {
   RunFunctionRequest request = Request("{}", R"(, "context": {"k": 1})");
   request.clear_input();
-  ExpectJson(Respond(request),
+  ExpectJson(Answer(request),
              R"({"meta": {"tag": "t", "ttl": "60s"}, "context": {"k": 1}})");
 }
 
@@ -250,7 +250,7 @@ TEST(TemplateTest, ConditionsAndResultsAreRendered) {
 }
 
 TEST(TemplateTest, FatalResultOfTheTemplateKeepsWhatWasRendered) {
-  const auto response = Respond(Request(absl::StrCat(
+  const auto response = Answer(Request(absl::StrCat(
       R"({"resources": [{"name": "b", )", kBase,
       R"(}], "results": [{"severity": "Fatal", "message": "stop"}]})")));
   EXPECT_EQ(response.results(0).message(), "stop");
@@ -331,7 +331,7 @@ TEST(TemplateTest, SelectorsAreChecked) {
 }
 
 TEST(TemplateTest, FaultIsAFatalResultAndNothingIsHalfRendered) {
-  const auto response = Respond(Request(
+  const auto response = Answer(Request(
       absl::StrCat(R"({"context": {"k": 1}, "resources": [{"name": "a", )",
                    kBase, R"(}, {"name": "b", "base": {"apiVersion": "v1",
                       "kind": "B", "x": "${context.nope}"}}]})"),
@@ -391,9 +391,9 @@ TEST(TemplateTest, WrongTypesAreFaults) {
 TEST(TemplateTest, InputOfAnotherKindIsAFault) {
   RunFunctionRequest request = Request("{}");
   (*request.mutable_input()->mutable_fields())["kind"].set_string_value("X");
-  EXPECT_EQ(Respond(request).results(0).message(), "kind: must be Template");
+  EXPECT_EQ(Answer(request).results(0).message(), "kind: must be Template");
   request.mutable_input()->mutable_fields()->erase("apiVersion");
-  EXPECT_EQ(Respond(request).results(0).message(),
+  EXPECT_EQ(Answer(request).results(0).message(),
             "apiVersion: must be function.fncache.dev/v1alpha1");
 }
 
