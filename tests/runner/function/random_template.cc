@@ -148,6 +148,7 @@ class Generator {
     Value& conditions =
         (*status.mutable_struct_value()->mutable_fields())["conditions"];
     if (OneIn(10)) return Any(1, &conditions);
+    conditions.mutable_list_value();
     bool ready = false;
     for (size_t n = Below(4); n > 0; --n) {
       Value& condition = *conditions.mutable_list_value()->add_values();
