@@ -28,11 +28,7 @@ bool TouchedBelow(const Node* object) {
 lazy::Ready ReadyOf(const ComposedResource& resource, Ready ready) {
   if (ready == Ready::kTrue) return lazy::READY_TRUE;
   if (ready == Ready::kFalse) return lazy::READY_FALSE;
-  const absl::string_view status =
-      StatusOf(ConditionOf(resource.observed, "Ready"));
-  return status == "True"    ? lazy::READY_TRUE
-         : status == "False" ? lazy::READY_FALSE
-                             : lazy::READY_UNSPECIFIED;
+  return ObservedReady(resource.observed);
 }
 
 // The paths of what was set at and below the node, without the objects that
@@ -377,7 +373,7 @@ void Emit(Call* call, CallResult* result) {
         request->unsafe_arena_release_desired());
   }
   response->mutable_context()->Swap(request->mutable_context());
-  bool has_ttl = !pending || call->Advertises();
+  bool has_ttl = (!pending || call->Advertises()) && !call->no_ttl;
   if (call->fatal()) {
     has_ttl = has_ttl && call->options.ttl_on_fatal;
     AddResult(lazy::SEVERITY_FATAL, "", call->error, response);

@@ -164,22 +164,27 @@ void ServeFlags::Define(CommandLine* line, const Aliases& aliases) {
       .ShowDefault();
   line->AddFlag("-d,--debug", &debug_, "Log at level debug, as text");
   line->AddOption("--log-format", &log_format_,
-                  "Form of log lines: json or text; default: json, text with "
-                  "--debug")
+                  default_format_ == LogFormat::kText
+                      ? "Form of log lines: json or text; default: text"
+                      : "Form of log lines: json or text; default: json, text "
+                        "with --debug")
       .TypeName("FORMAT")
       .OneOf({"json", "text"});
 }
 
-void ServeFlags::DefineComposing(CommandLine* line) {
+void ServeFlags::DefineTtl(CommandLine* line) {
   ttl_ = FormatGoDuration(server_.function_options.ttl);
-  depends_ = NameOf(kDepends, server_.depends);
-  graph_ = NameOf(kGraphs, server_.function_options.graph);
   line->AddOption(
           "--ttl", &ttl_,
           "TTL of responses whose function sets none; 0 forbids caching")
       .TypeName("DURATION")
       .Check(&WhyNoDuration)
       .ShowDefault();
+}
+
+void ServeFlags::DefineComposing(CommandLine* line) {
+  depends_ = NameOf(kDepends, server_.depends);
+  graph_ = NameOf(kGraphs, server_.function_options.graph);
   line->AddOption("--depends", &depends_,
                   "Send the hint of what a response depends on (auto: to "
                   "callers behind fncache): auto, always or never")
@@ -218,8 +223,10 @@ absl::StatusOr<ServeSettings> ServeFlags::Settings() const {
   SetByName(kGraphs, graph_, &server.function_options.graph);
   settings.drain = *ParseGoDuration(drain_);
   settings.log_level = debug_ ? LogLevel::kDebug : LogLevel::kInfo;
-  const bool text = log_format_ == "text" || (log_format_.empty() && debug_);
-  settings.log_format = text ? LogFormat::kText : LogFormat::kZap;
+  settings.log_format = log_format_ == "json"   ? LogFormat::kZap
+                        : log_format_ == "text" ? LogFormat::kText
+                        : debug_                ? LogFormat::kText
+                                                : default_format_;
   return settings;
 }
 
@@ -234,9 +241,13 @@ int Serve(const std::string& name, ServeSettings settings,
                  Printable(server.status().message()).c_str());
     return 1;
   }
-  Log(LogLevel::kInfo, "listening",
-      {{"address", (*server)->address()},
-       {"metrics", (*server)->metrics_address()}});
+  if (settings.log_start) {
+    settings.log_start(**server);
+  } else {
+    Log(LogLevel::kInfo, "listening",
+        {{"address", (*server)->address()},
+         {"metrics", (*server)->metrics_address()}});
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   NextSignalExits(signals);
@@ -254,7 +265,11 @@ int Serve(const std::string& name, ServeSettings settings,
     _exit(0);
   }
   stop.join();
-  Log(LogLevel::kInfo, "stopped");
+  if (settings.log_end) {
+    settings.log_end();
+  } else {
+    Log(LogLevel::kInfo, "stopped");
+  }
   return 0;
 }
 
@@ -271,6 +286,7 @@ int Main(int argc, char** argv, std::string_view name, Function function,
   sdk::serve::ServeFlags flags(std::move(defaults));
   CommandLine line("A composition function for Crossplane.", called);
   flags.Define(&line);
+  flags.DefineTtl(&line);
   flags.DefineComposing(&line);
   bool version = false;
   line.AddFlag("--version", &version, "Print the version of the SDK");

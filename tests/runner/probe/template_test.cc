@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/template_function.h"
 #include "runner/probe/probe.h"
 #include "tests/common/long_form.h"
+#include "tests/runner/function/respond.h"
 #include "tests/runner/messages.h"
 #include "tests/runner/probe/fake_function.h"
 
@@ -22,7 +23,7 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 
 TEST(ProbeTemplates, TwoHundredRandomOnes) {
-  const function::TemplateResponder responder({});
+  const auto rendering = function::TemplateFunction({});
   std::mt19937_64 random(12);
   for (int round = 0; round < fncache::testing::FewerSanitized(200); ++round) {
     SCOPED_TRACE(round);
@@ -61,7 +62,7 @@ TEST(ProbeTemplates, TwoHundredRandomOnes) {
         status, "}}}}"));
     FakeFunction function(
         [&](const RunFunctionRequest& asked, RunFunctionResponse* said) {
-          EXPECT_TRUE(responder.Respond(asked, said).ok());
+          *said = function::Respond(rendering, asked);
         });
     const auto result = RunProbe({request}, {}, {}, {}, &function);
     ASSERT_TRUE(result.ok()) << result.status();

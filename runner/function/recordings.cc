@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/function/recorded_responder.h"
+#include "runner/function/recordings.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -13,8 +13,10 @@
 #include "cache/key/reencode.h"
 #include "common/file.h"
 #include "common/utf8.h"
+#include "fncache/function/raw.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "runner/client/parse.h"
+#include "sdk/compose/call.h"
 #include "text/deterministic_bytes.h"
 
 namespace fncache::runner::function {
@@ -65,27 +67,26 @@ absl::StatusOr<std::vector<std::string>> RequestFiles(
 
 }  // namespace
 
-RecordedResponder::RecordedResponder(cache::key::MaskSet masks,
-                                     absl::optional<absl::Duration> ttl)
+Recordings::Recordings(cache::key::MaskSet masks,
+                       absl::optional<absl::Duration> ttl)
     : masks_(std::move(masks)), ttl_(ttl) {}
 
-absl::StatusOr<std::unique_ptr<RecordedResponder>> RecordedResponder::Load(
+absl::StatusOr<std::unique_ptr<Recordings>> Recordings::Load(
     const std::vector<std::string>& folders, const cache::key::MaskSet& masks,
     absl::optional<absl::Duration> ttl) {
-  std::unique_ptr<RecordedResponder> responder(
-      new RecordedResponder(masks, ttl));
+  std::unique_ptr<Recordings> recordings(new Recordings(masks, ttl));
   for (const std::string& folder : folders) {
     const auto files = RequestFiles(folder);
     if (!files.ok()) return files.status();
     for (const std::string& file : *files) {
-      const absl::Status status = responder->Add(file);
+      const absl::Status status = recordings->Add(file);
       if (!status.ok()) return status;
     }
   }
-  return responder;
+  return recordings;
 }
 
-absl::Status RecordedResponder::Add(const std::string& request_file) {
+absl::Status Recordings::Add(const std::string& request_file) {
   Recording recording;
   recording.file = request_file;
   RunFunctionRequest request;
@@ -122,20 +123,40 @@ absl::Status RecordedResponder::Add(const std::string& request_file) {
                           kMaxPathsShown)));
 }
 
-absl::Status RecordedResponder::Respond(const RunFunctionRequest& request,
-                                        RunFunctionResponse* response) const {
-  RunFunctionRequest comparable = request;
+::fncache::function::Function Recordings::Function() const {
+  return [this](::fncache::function::Context& ctx) {
+    sdk::Call* const call = ctx.call();
+    const std::string_view request = ::fncache::function::RawRequest(ctx);
+    const auto found = Find({request.data(), request.size()});
+    if (!found.ok()) {
+      call->failed = found.status();
+      return;
+    }
+    RunFunctionResponse response = **found;
+    if (ttl_.has_value()) response.mutable_meta()->clear_ttl();
+    call->Answer(response.SerializeAsString());
+    if (!ttl_.has_value()) return;
+    call->no_ttl = false;
+    ctx.ttl(*ttl_);
+  };
+}
+
+absl::StatusOr<const RunFunctionResponse*> Recordings::Find(
+    absl::string_view request) const {
+  google::protobuf::io::ArrayInputStream stream(
+      request.data(), static_cast<int>(request.size()));
+  RunFunctionRequest comparable;
+  if (!client::ParseNested(&stream, &comparable)) {
+    return absl::InternalError("the request is not a RunFunctionRequest");
+  }
   cache::key::ClearMasked(masks_, &comparable);
   cache::key::OrderUnknownFields(&comparable);
   const auto found = by_request_.find(text::DeterministicBytes(comparable));
   if (found == by_request_.end()) return NoneEquals(comparable);
-  *response = recordings_[found->second].response;
-  response->mutable_meta()->set_tag(request.meta().tag());
-  if (ttl_.has_value()) SetTtl(*ttl_, response);
-  return absl::OkStatus();
+  return &recordings_[found->second].response;
 }
 
-absl::Status RecordedResponder::NoneEquals(
+absl::Status Recordings::NoneEquals(
     const RunFunctionRequest& comparable) const {
   const FlatMessage sent = Flatten(comparable);
   const Recording* nearest = nullptr;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RecordedResponder: answers from recorded calls instead of running anything.
+// Recordings: answers from recorded calls instead of running anything.
 //
 // A recording is a pair of files, NAME.req.bin and NAME.rsp.bin, each one
 // message. A request gets the response of the recording whose request equals it
@@ -7,8 +7,8 @@
 // by their bits, unknown fields counted.
 //
 // Immutable after Load; thread-safe.
-#ifndef FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_
-#define FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_
+#ifndef FNCACHE_RUNNER_FUNCTION_RECORDINGS_H_
+#define FNCACHE_RUNNER_FUNCTION_RECORDINGS_H_
 
 #include <memory>
 #include <string>
@@ -19,27 +19,30 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "cache/key/mask.h"
+#include "fncache/function/context.h"
 #include "proto/function_v1.pb.h"
 #include "runner/function/flat_message.h"
-#include "runner/function/responder.h"
 
 namespace fncache::runner::function {
 
-class RecordedResponder : public Responder {
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
+
+class Recordings {
  public:
   // Reads all pairs below `folders`. Errors name the file: a folder without
   // recordings, a request without its response, bytes that are no such message,
   // and two recordings with equal requests of which the responses, tags apart,
   // differ.
-  static absl::StatusOr<std::unique_ptr<RecordedResponder>> Load(
+  static absl::StatusOr<std::unique_ptr<Recordings>> Load(
       const std::vector<std::string>& folders, const cache::key::MaskSet& masks,
       absl::optional<absl::Duration> ttl);
 
-  // With `ttl` given to Load, that is the answer's TTL, else it is the recorded
-  // one. FAILED_PRECONDITION where no recording equals the request; how the
-  // nearest differs is then printed on stderr.
-  absl::Status Respond(const RunFunctionRequest& request,
-                       RunFunctionResponse* response) const override;
+  // The function, which must not outlive this. With `ttl` given to Load, that
+  // is the response's TTL, else it is the recorded one. The call ends with
+  // FAILED_PRECONDITION where no recording equals the request; how the nearest
+  // differs is then printed on stderr.
+  ::fncache::function::Function Function() const;
 
   size_t size() const { return recordings_.size(); }
 
@@ -51,9 +54,11 @@ class RecordedResponder : public Responder {
     FlatMessage request;
   };
 
-  RecordedResponder(cache::key::MaskSet masks,
-                    absl::optional<absl::Duration> ttl);
+  Recordings(cache::key::MaskSet masks, absl::optional<absl::Duration> ttl);
   absl::Status Add(const std::string& request_file);
+  // The recorded response.
+  absl::StatusOr<const RunFunctionResponse*> Find(
+      absl::string_view request) const;
   absl::Status NoneEquals(const RunFunctionRequest& comparable) const;
 
   const cache::key::MaskSet masks_;
@@ -65,4 +70,4 @@ class RecordedResponder : public Responder {
 
 }  // namespace fncache::runner::function
 
-#endif  // FNCACHE_RUNNER_FUNCTION_RECORDED_RESPONDER_H_
+#endif  // FNCACHE_RUNNER_FUNCTION_RECORDINGS_H_

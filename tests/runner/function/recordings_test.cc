@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/function/recorded_responder.h"
+#include "runner/function/recordings.h"
 
 #include <sys/stat.h>
 
@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/temp_dir.h"
 #include "tests/common/test_data.h"
+#include "tests/runner/function/respond.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
@@ -28,7 +29,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class RecordedResponderTest : public ::testing::Test {
+class RecordingsTest : public ::testing::Test {
  protected:
   void Write(const std::string& file, const std::string& bytes) {
     fs::create_directories((folder_ / file).parent_path());
@@ -51,19 +52,19 @@ class RecordedResponderTest : public ::testing::Test {
     const auto set =
         cache::key::MaskSet::Parse(masks, cache::key::MaskRules::kAnyPath);
     if (!set.ok()) return set.status();
-    auto loaded = RecordedResponder::Load({folder_.string()}, *set, ttl);
+    auto loaded = Recordings::Load({folder_.string()}, *set, ttl);
     if (!loaded.ok()) return loaded.status();
-    responder_ = *std::move(loaded);
+    recordings_ = *std::move(loaded);
     return absl::OkStatus();
   }
 
   // The answer; its status is in status_, what was printed in printed_.
   RunFunctionResponse Respond(const RunFunctionRequest& request) {
-    RunFunctionResponse response;
     ::testing::internal::CaptureStderr();
-    status_ = responder_->Respond(request, &response);
+    auto response = TryRespond(recordings_->Function(), request);
     printed_ = ::testing::internal::GetCapturedStderr();
-    return response;
+    status_ = response.status();
+    return response.ok() ? *std::move(response) : RunFunctionResponse();
   }
   RunFunctionResponse Respond(absl::string_view request) {
     return Respond(FromJson<RunFunctionRequest>(request));
@@ -71,12 +72,12 @@ class RecordedResponderTest : public ::testing::Test {
 
   const ::fncache::testing::TempDir temp_;
   const fs::path folder_ = temp_.path();
-  std::unique_ptr<RecordedResponder> responder_;
+  std::unique_ptr<Recordings> recordings_;
   absl::Status status_;
   std::string printed_;
 };
 
-TEST_F(RecordedResponderTest, EqualRequestGetsTheAnswerUnderItsOwnTag) {
+TEST_F(RecordingsTest, EqualRequestGetsTheAnswerUnderItsOwnTag) {
   Record("a/b/one", R"({"meta": {"tag": "x"}, "context": {"k": 1}})",
          R"({"meta": {"tag": "x", "ttl": "7s"}, "context": {"r": 1}})");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
@@ -86,13 +87,13 @@ TEST_F(RecordedResponderTest, EqualRequestGetsTheAnswerUnderItsOwnTag) {
   EXPECT_EQ(printed_, "");
 }
 
-TEST_F(RecordedResponderTest, TtlReplacesTheRecordedOne) {
+TEST_F(RecordingsTest, TtlReplacesTheRecordedOne) {
   Record("one", "{}", R"({"meta": {"ttl": "7s"}})");
   ASSERT_EQ(TryLoad({}, absl::Seconds(3)), absl::OkStatus());
   ExpectJson(Respond("{}"), R"({"meta": {"ttl": "3s"}})");
 }
 
-TEST_F(RecordedResponderTest, OtherRequestFailsAndIsComparedWithTheNearest) {
+TEST_F(RecordingsTest, OtherRequestFailsAndIsComparedWithTheNearest) {
   Record("near", R"({"context": {"a": 1, "b": ["x"], "c": {"d": "text"}}})",
          "{}");
   Record("far", R"({"context": {"z": 1}, "input": {"q": true}})", "{}");
@@ -111,7 +112,7 @@ TEST_F(RecordedResponderTest, OtherRequestFailsAndIsComparedWithTheNearest) {
 }
 
 // docs/function.md shows it.
-TEST_F(RecordedResponderTest, WhatIsPrintedIsTheDocumentsExample) {
+TEST_F(RecordingsTest, WhatIsPrintedIsTheDocumentsExample) {
   const auto request = [](absl::string_view version) {
     return FromJson<RunFunctionRequest>(
         absl::StrCat(R"({"observed": {"composite": {"resource": {"metadata": )"
@@ -128,7 +129,7 @@ TEST_F(RecordedResponderTest, WhatIsPrintedIsTheDocumentsExample) {
   EXPECT_THAT(page, HasSubstr(absl::StrCat("\n", shown, "```\n")));
 }
 
-TEST_F(RecordedResponderTest, MaskedPathsAreNotCompared) {
+TEST_F(RecordingsTest, MaskedPathsAreNotCompared) {
   Record("one", R"({"context": {"a": 1, "t": "now"}, "input": {"i": 1}})",
          "{}");
   ASSERT_EQ(TryLoad({"context.t", "input"}), absl::OkStatus());
@@ -139,7 +140,7 @@ TEST_F(RecordedResponderTest, MaskedPathsAreNotCompared) {
   EXPECT_THAT(printed_, Not(HasSubstr("context.t")));
 }
 
-TEST_F(RecordedResponderTest, AbsentAndEmptyAreNotTheSame) {
+TEST_F(RecordingsTest, AbsentAndEmptyAreNotTheSame) {
   Record("one", R"({"context": {}})", "{}");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
   Respond("{}");
@@ -148,7 +149,7 @@ TEST_F(RecordedResponderTest, AbsentAndEmptyAreNotTheSame) {
                                   "    sent:     (absent)\n"));
 }
 
-TEST_F(RecordedResponderTest, DoublesAreComparedByTheirBits) {
+TEST_F(RecordingsTest, DoublesAreComparedByTheirBits) {
   RunFunctionRequest request;
   auto& number = (*request.mutable_context()->mutable_fields())["n"];
   number.set_number_value(std::numeric_limits<double>::quiet_NaN());
@@ -164,7 +165,7 @@ TEST_F(RecordedResponderTest, DoublesAreComparedByTheirBits) {
   EXPECT_EQ(status_.code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(RecordedResponderTest, UnknownFieldsCountInOrderOfTheirNumbers) {
+TEST_F(RecordingsTest, UnknownFieldsCountInOrderOfTheirNumbers) {
   RunFunctionRequest request;
   const auto unknown = [&request](int number, const char* value) {
     request.GetReflection()->MutableUnknownFields(&request)->AddLengthDelimited(
@@ -185,7 +186,7 @@ TEST_F(RecordedResponderTest, UnknownFieldsCountInOrderOfTheirNumbers) {
   EXPECT_THAT(printed_, HasSubstr("<unknown field 60>"));
 }
 
-TEST_F(RecordedResponderTest, SecretsAreNotPrinted) {
+TEST_F(RecordingsTest, SecretsAreNotPrinted) {
   Record("one",
          R"({"credentials": {"c": {"credentialData": {"data":
              {"k": "c2VjcmV0LW9uZQ=="}}}}})",
@@ -198,7 +199,7 @@ TEST_F(RecordedResponderTest, SecretsAreNotPrinted) {
   EXPECT_THAT(printed_, Not(HasSubstr("secret")));
 }
 
-TEST_F(RecordedResponderTest, DiffIsBounded) {
+TEST_F(RecordingsTest, DiffIsBounded) {
   Record("one", "{}", "{}");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
   RunFunctionRequest request;
@@ -212,7 +213,7 @@ TEST_F(RecordedResponderTest, DiffIsBounded) {
   EXPECT_THAT(printed_, Not(HasSubstr("key\n")));
 }
 
-TEST_F(RecordedResponderTest, HashesOfSecretsSayWhetherTheyAreTheSame) {
+TEST_F(RecordingsTest, HashesOfSecretsSayWhetherTheyAreTheSame) {
   const auto request = [](absl::string_view one, absl::string_view other) {
     return absl::StrCat(
         R"({"credentials": {"c": {"credentialData": {"data": {"k": ")", one,
@@ -226,7 +227,7 @@ TEST_F(RecordedResponderTest, HashesOfSecretsSayWhetherTheyAreTheSame) {
   EXPECT_THAT(printed_, Not(HasSubstr("a19405ac7ffa882e")));
 }
 
-TEST_F(RecordedResponderTest, NothingOfARequestActsOnTheTerminal) {
+TEST_F(RecordingsTest, NothingOfARequestActsOnTheTerminal) {
   Record("on\x1b[31me", "{}", "{}");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
   RunFunctionRequest request;
@@ -247,7 +248,7 @@ TEST_F(RecordedResponderTest, NothingOfARequestActsOnTheTerminal) {
   EXPECT_THAT(printed_, HasSubstr("\\x1b[2J "));
 }
 
-TEST_F(RecordedResponderTest, LongPathsAreCut) {
+TEST_F(RecordingsTest, LongPathsAreCut) {
   Record("one", "{}", "{}");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
   RunFunctionRequest request;
@@ -257,7 +258,7 @@ TEST_F(RecordedResponderTest, LongPathsAreCut) {
   EXPECT_LT(printed_.size(), 1000u);
 }
 
-TEST_F(RecordedResponderTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
+TEST_F(RecordingsTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
   const auto load = [&] { return std::string(TryLoad().message()); };
   const std::string pipe = folder_ / "pipe.req.bin";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
@@ -282,16 +283,16 @@ TEST_F(RecordedResponderTest, WhatIsNoFileOfAMessageIsRefusedByItsName) {
                         ": is a folder, not a regular file");
 }
 
-TEST_F(RecordedResponderTest, EqualRequestsWithEqualResponsesAreOneRecording) {
+TEST_F(RecordingsTest, EqualRequestsWithEqualResponsesAreOneRecording) {
   Record("one", R"({"meta": {"tag": "x"}})",
          R"({"meta": {"tag": "x"}, "context": {}})");
   Record("two", R"({"meta": {"tag": "y"}})",
          R"({"meta": {"tag": "y"}, "context": {}})");
   ASSERT_EQ(TryLoad(), absl::OkStatus());
-  EXPECT_EQ(responder_->size(), 1u);
+  EXPECT_EQ(recordings_->size(), 1u);
 }
 
-TEST_F(RecordedResponderTest, EqualRequestsWithOtherResponsesEndTheStart) {
+TEST_F(RecordingsTest, EqualRequestsWithOtherResponsesEndTheStart) {
   Record("one", R"({"input": {"a": 1}})", R"({"context": {"k": 1}})");
   Record("two", R"({"input": {"a": 2}})", R"({"context": {"k": 2}})");
   EXPECT_EQ(TryLoad(), absl::OkStatus());
@@ -301,7 +302,7 @@ TEST_F(RecordedResponderTest, EqualRequestsWithOtherResponsesEndTheStart) {
   EXPECT_THAT(message, HasSubstr("context.k"));
 }
 
-TEST_F(RecordedResponderTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
+TEST_F(RecordingsTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
   EXPECT_THAT(std::string(TryLoad().message()),
               HasSubstr("no *.req.bin below it"));
   Record("one", "{}", "{}");
@@ -320,14 +321,14 @@ TEST_F(RecordedResponderTest, WhatCannotBeReadEndsTheStartAndIsNamed) {
 }
 
 // Every request of real pipelines gets back what the real function answered.
-TEST_F(RecordedResponderTest, RealRecordingsAnswerThemselves) {
+TEST_F(RecordingsTest, RealRecordingsAnswerThemselves) {
   std::vector<fs::path> roots =
       ::fncache::testing::DataFolders({"recorded", "examples"});
   roots.push_back(::fncache::testing::OwnRecordings());
   for (const fs::path& root : roots) {
-    auto loaded = RecordedResponder::Load({root.string()}, {}, absl::nullopt);
+    auto loaded = Recordings::Load({root.string()}, {}, absl::nullopt);
     ASSERT_TRUE(loaded.ok()) << loaded.status();
-    responder_ = *std::move(loaded);
+    recordings_ = *std::move(loaded);
     size_t requests = 0;
     for (const auto& file : fs::recursive_directory_iterator(root)) {
       const std::string name = file.path().string();

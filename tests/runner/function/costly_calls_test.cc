@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runner/function/server.h"
+#include "runner/function/costly_calls.h"
 
 #include <memory>
 #include <string>
@@ -15,19 +15,21 @@
 #include "gtest/gtest.h"
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
-#include "proto/function_v1beta1.grpc.pb.h"
-#include "runner/function/template_responder.h"
 #include "tests/common/eventually.h"
+#include "tests/runner/function/served.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
 namespace {
 
 namespace v1 = apiextensions::fn::proto::v1;
-namespace v1beta1 = apiextensions::fn::proto::v1beta1;
 using testing::HasSubstr;
 
-std::shared_ptr<grpc::Channel> Connect(const FunctionServer& server) {
+using v1::RunFunctionRequest;
+using v1::RunFunctionResponse;
+
+std::shared_ptr<grpc::Channel> Connect(
+    const ::fncache::function::Server& server) {
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -36,14 +38,12 @@ std::shared_ptr<grpc::Channel> Connect(const FunctionServer& server) {
                                    grpc::InsecureChannelCredentials(), args);
 }
 
-class FunctionServerTest : public testing::Test {
+class CostlyCallsTest : public testing::Test {
  protected:
-  FunctionServerTest() { options_.listen = "127.0.0.1:0"; }
-
   void Start() {
-    auto server = FunctionServer::Start(options_, &responder_);
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
+    calls_ = std::make_unique<CostlyCalls>(options_);
+    server_ = Serve(TemplateFunction({}), "", calls_->Interceptor());
+    ASSERT_NE(server_, nullptr);
     stub_ = v1::FunctionRunnerService::NewStub(Connect(*server_));
   }
 
@@ -57,49 +57,25 @@ class FunctionServerTest : public testing::Test {
     return stub_->RunFunction(&context, request, &response_);
   }
 
-  FunctionServerOptions options_;
-  const TemplateResponder responder_{{}};
-  std::unique_ptr<FunctionServer> server_;
+  CallCounts counts() const { return calls_->counts(); }
+
+  CostOptions options_;
+  std::unique_ptr<CostlyCalls> calls_;
+  std::unique_ptr<::fncache::function::Server> server_;
   std::unique_ptr<v1::FunctionRunnerService::Stub> stub_;
   RunFunctionResponse response_;
 };
 
-TEST_F(FunctionServerTest, AnswersUnderTheRequestsTag) {
+TEST_F(CostlyCallsTest, AnswersUnderTheRequestsTag) {
   Start();
   const grpc::Status status = Call("abc");
   ASSERT_TRUE(status.ok()) << status.error_message();
   ExpectJson(response_, R"({"meta": {"tag": "abc", "ttl": "60s"}})");
-  EXPECT_EQ(server_->counts().calls, 1u);
-  EXPECT_EQ(server_->counts().answered, 1u);
+  EXPECT_EQ(counts().calls, 1u);
+  EXPECT_EQ(counts().answered, 1u);
 }
 
-TEST_F(FunctionServerTest, AnswersTheOlderVersionToo) {
-  Start();
-  const auto stub = v1beta1::FunctionRunnerService::NewStub(Connect(*server_));
-  v1beta1::RunFunctionRequest request;
-  request.mutable_meta()->set_tag("old");
-  (*request.mutable_context()->mutable_fields())["k"].set_string_value("v");
-  v1beta1::RunFunctionResponse response;
-  grpc::ClientContext context;
-  const grpc::Status status = stub->RunFunction(&context, request, &response);
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  ExpectJson(response, R"({"meta": {"tag": "old", "ttl": "60s"},
-                           "context": {"k": "v"}})");
-}
-
-TEST_F(FunctionServerTest, MessagesMayBeLargerThanFourMebibytes) {
-  Start();
-  RunFunctionRequest request;
-  (*request.mutable_context()->mutable_fields())["k"].set_string_value(
-      std::string(20 << 20, 'x'));
-  grpc::ClientContext context;
-  const grpc::Status status = stub_->RunFunction(&context, request, &response_);
-  ASSERT_TRUE(status.ok()) << status.error_message();
-  EXPECT_EQ(response_.context().fields().at("k").string_value().size(),
-            20u << 20);
-}
-
-TEST_F(FunctionServerTest, RequestNestedAThousandLevelsDeepIsAnswered) {
+TEST_F(CostlyCallsTest, RequestNestedAThousandLevelsDeepIsAnswered) {
   Start();
   RunFunctionRequest request;
   auto* at = request.mutable_context();
@@ -124,25 +100,7 @@ TEST_F(FunctionServerTest, RequestNestedAThousandLevelsDeepIsAnswered) {
   EXPECT_GE(received.Length(), bytes.size());
 }
 
-TEST_F(FunctionServerTest, OtherMethodsAreUnimplemented) {
-  Start();
-  grpc::GenericStub stub(Connect(*server_));
-  grpc::ClientContext context;
-  grpc::CompletionQueue queue;
-  const auto call =
-      stub.PrepareUnaryCall(&context, "/some.Service/Method", {}, &queue);
-  call->StartCall();
-  grpc::ByteBuffer received;
-  grpc::Status status;
-  call->Finish(&received, &status, call.get());
-  void* tag = nullptr;
-  bool ok = false;
-  ASSERT_TRUE(queue.Next(&tag, &ok));
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
-  EXPECT_EQ(server_->counts().calls, 0u);
-}
-
-TEST_F(FunctionServerTest, BytesThatAreNoRequestAreAnError) {
+TEST_F(CostlyCallsTest, BytesThatAreNoRequestAreAnError) {
   Start();
   grpc::GenericStub stub(Connect(*server_));
   grpc::ClientContext context;
@@ -158,25 +116,10 @@ TEST_F(FunctionServerTest, BytesThatAreNoRequestAreAnError) {
   bool ok = false;
   ASSERT_TRUE(queue.Next(&tag, &ok));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
-  EXPECT_EQ(server_->counts().failed, 1u);
+  EXPECT_EQ(counts().failed, 1u);
 }
 
-TEST_F(FunctionServerTest, PortInUseIsAnErrorThatNamesTheAddress) {
-  Start();
-  options_.listen = server_->address();
-  const auto second = FunctionServer::Start(options_, &responder_);
-  EXPECT_THAT(std::string(second.status().message()),
-              HasSubstr(server_->address()));
-}
-
-TEST_F(FunctionServerTest, MissingCertificatesAreAnErrorThatNamesTheFile) {
-  options_.tls_dir = "/nonexistent";
-  const auto server = FunctionServer::Start(options_, &responder_);
-  EXPECT_THAT(std::string(server.status().message()),
-              HasSubstr("/nonexistent/tls.crt"));
-}
-
-TEST_F(FunctionServerTest, SleepAndCpuAreSpentOnEveryCall) {
+TEST_F(CostlyCallsTest, SleepAndCpuAreSpentOnEveryCall) {
   options_.cost.sleep = absl::Milliseconds(30);
   options_.cost.cpu = absl::Milliseconds(30);
   Start();
@@ -185,27 +128,26 @@ TEST_F(FunctionServerTest, SleepAndCpuAreSpentOnEveryCall) {
   EXPECT_GE(absl::Now() - start, absl::Milliseconds(60));
 }
 
-TEST_F(FunctionServerTest, SleepEndsWithTheCallersDeadline) {
+TEST_F(CostlyCallsTest, SleepEndsWithTheCallersDeadline) {
   options_.cost.sleep = absl::Hours(1);
   Start();
   // A call that a machine delays beyond its deadline does not reach it, or
   // without its request, which is a failure.
   for (absl::Duration deadline = absl::Milliseconds(50);
-       server_->counts().cancelled == 0 && deadline < absl::Minutes(1);
-       deadline *= 4) {
+       counts().cancelled == 0 && deadline < absl::Minutes(1); deadline *= 4) {
     EXPECT_EQ(Call("t", deadline).error_code(),
               grpc::StatusCode::DEADLINE_EXCEEDED);
     // Were the sleep not cut short, that would take an hour.
     ASSERT_TRUE(Eventually([&] {
-      const CallCounts counts = server_->counts();
+      const CallCounts counts = calls_->counts();
       return counts.calls == counts.failed + counts.cancelled;
     }));
   }
   server_->Stop(absl::InfiniteDuration());
-  EXPECT_GE(server_->counts().cancelled, 1u);
+  EXPECT_GE(counts().cancelled, 1u);
 }
 
-TEST_F(FunctionServerTest, ManyCallsSleepAtOnce) {
+TEST_F(CostlyCallsTest, ManyCallsSleepAtOnce) {
   options_.cost.sleep = absl::Milliseconds(200);
   Start();
   struct One {
@@ -233,10 +175,10 @@ TEST_F(FunctionServerTest, ManyCallsSleepAtOnce) {
   }
   // One after the other they would sleep for a minute.
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
-  EXPECT_EQ(server_->counts().answered, 300u);
+  EXPECT_EQ(counts().answered, 300u);
 }
 
-TEST_F(FunctionServerTest, FailRateFailsAsTheSeedSays) {
+TEST_F(CostlyCallsTest, FailRateFailsAsTheSeedSays) {
   options_.fail_rate = 0.5;
   options_.seed = 7;
   Start();
@@ -249,10 +191,10 @@ TEST_F(FunctionServerTest, FailRateFailsAsTheSeedSays) {
         << call;
     failed += fails ? 1 : 0;
   }
-  EXPECT_EQ(server_->counts().failed, static_cast<uint64_t>(failed));
+  EXPECT_EQ(counts().failed, static_cast<uint64_t>(failed));
 }
 
-TEST_F(FunctionServerTest, LogsEveryCallWithItsNumber) {
+TEST_F(CostlyCallsTest, LogsEveryCallWithItsNumber) {
   options_.log_calls = true;
   Start();
   testing::internal::CaptureStderr();
@@ -262,7 +204,7 @@ TEST_F(FunctionServerTest, LogsEveryCallWithItsNumber) {
   EXPECT_THAT(log, HasSubstr("tag=abc"));
 }
 
-TEST_F(FunctionServerTest, StopLetsCallsInFlightFinish) {
+TEST_F(CostlyCallsTest, StopLetsCallsInFlightFinish) {
   options_.cost.sleep = absl::Milliseconds(200);
   Start();
   grpc::ClientContext context;
@@ -270,7 +212,7 @@ TEST_F(FunctionServerTest, StopLetsCallsInFlightFinish) {
   const auto reader = stub_->AsyncRunFunction(&context, {}, &queue);
   grpc::Status status;
   reader->Finish(&response_, &status, &status);
-  while (server_->counts().calls == 0) absl::SleepFor(absl::Milliseconds(1));
+  while (counts().calls == 0) absl::SleepFor(absl::Milliseconds(1));
   server_->Stop(absl::Minutes(1));
   void* tag = nullptr;
   bool ok = false;
