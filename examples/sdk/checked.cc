@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "absl/time/time.h"
-#include "examples/sdk/functions.h"
+// Input, schema, credentials, a condition and a TTL: a Deployment that is
+// checked before it is applied.
+#include <fncache/function.h>
 
 namespace fn = fncache::function;
 
@@ -23,4 +24,8 @@ void Checked(fn::Context& ctx) {
          schema.state() == fn::State::kUnsupported ? "NotChecked" : "Valid")
       .target(fn::Target::kCompositeAndClaim);
   ctx.ttl(absl::Minutes(10));
+}
+
+int main(int argc, char** argv) {
+  return fn::Main(argc, argv, "function-checked", Checked);
 }

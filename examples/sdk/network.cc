@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
+// References: a VPC, a subnet in it, and a security group in both.
+#include <fncache/function.h>
 
-#include "examples/sdk/functions.h"
+#include <string>
 
 namespace fn = fncache::function;
 
@@ -22,4 +23,8 @@ void Network(fn::Context& ctx) {
   group["spec"]["forProvider"]["description"] = fn::Concat(
       "for ",
       subnet.observed()["status"]["atProvider"]["arn"].as<std::string>());
+}
+
+int main(int argc, char** argv) {
+  return fn::Main(argc, argv, "function-network", Network);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/sdk/functions.h"
 #include "fncache/function/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+void Network(fncache::function::Context& ctx);  // network.cc
 
 namespace fn = fncache::function;
 namespace ft = fncache::function::testing;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/sdk/functions.h"
+// A required resource: a bucket in the project of the default VPC.
+#include <fncache/function.h>
 
 namespace fn = fncache::function;
 
@@ -16,4 +17,8 @@ void Shared(fn::Context& ctx) {
         vpc.observed()["spec"]["forProvider"]["project"];
     break;
   }
+}
+
+int main(int argc, char** argv) {
+  return fn::Main(argc, argv, "function-shared", Shared);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "examples/sdk/functions.h"
 #include "fncache/function/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+
+void Shared(fncache::function::Context& ctx);  // shared.cc
 
 namespace ft = fncache::function::testing;
 using testing::ElementsAre;
