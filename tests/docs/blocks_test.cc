@@ -528,7 +528,7 @@ TEST_P(DocsTest, PortsAreThoseOfAllPages) {
 TEST(HelpTest, PortsAreThoseOfAllPages) {
   for (const char* command :
        {"serve", "render", "function", "demo", "load", "explain", "probe",
-        "advise", "replay", "admin", "health"}) {
+        "advise", "replay", "sdk", "admin", "health"}) {
     SCOPED_TRACE(command);
     Process help({command, "--help"});
     EXPECT_EQ(help.Wait(), 0);
