@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# The SDK as a library of others: the targets fncache::function and
+# fncache::function_testing here, and the same as the CMake package
+# fncache_function. Each installed archive has the objects of all modules that
+# its target needs, because users have no use for their names.
+
+# fncache_closure(TARGET MODULES OTHERS): the project's static libraries that
+# TARGET links, and the targets of packages that those link.
+function(fncache_closure target modules others)
+  set(ahead ${target})
+  set(seen)
+  set(own)
+  set(foreign)
+  while(ahead)
+    list(POP_FRONT ahead next)
+    string(REGEX REPLACE "^[$]<LINK_ONLY:(.*)>$" "\\1" next "${next}")
+    if(next IN_LIST seen)
+      continue()
+    endif()
+    list(APPEND seen ${next})
+    if(NOT next MATCHES "^fncache_")
+      list(APPEND foreign ${next})
+      continue()
+    endif()
+    get_target_property(type ${next} TYPE)
+    if(type STREQUAL "STATIC_LIBRARY")
+      list(APPEND own ${next})
+    endif()
+    get_target_property(links ${next} INTERFACE_LINK_LIBRARIES)
+    if(links)
+      list(APPEND ahead ${links})
+    endif()
+  endwhile()
+  set(${modules} ${own} PARENT_SCOPE)
+  set(${others} ${foreign} PARENT_SCOPE)
+endfunction()
+
+add_library(fncache_function INTERFACE)
+target_link_libraries(fncache_function INTERFACE fncache_sdk_serve)
+add_library(fncache::function ALIAS fncache_function)
+add_library(fncache_function_testing INTERFACE)
+target_link_libraries(fncache_function_testing INTERFACE fncache_runner_testing fncache_sdk_serve)
+add_library(fncache::function_testing ALIAS fncache_function_testing)
+
+fncache_closure(fncache_function function_modules FUNCTION_LIBRARIES)
+fncache_closure(fncache_function_testing testing_modules TESTING_LIBRARIES)
+list(REMOVE_ITEM testing_modules ${function_modules})
+list(REMOVE_ITEM TESTING_LIBRARIES ${FUNCTION_LIBRARIES})
+foreach(name function testing)
+  list(TRANSFORM ${name}_modules REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  add_library(fncache_${name}_archive STATIC ${objects})
+  set_target_properties(fncache_${name}_archive PROPERTIES LINKER_LANGUAGE CXX)
+endforeach()
+set_target_properties(fncache_function_archive PROPERTIES OUTPUT_NAME fncache_function)
+set_target_properties(fncache_testing_archive PROPERTIES OUTPUT_NAME fncache_function_testing)
+add_custom_target(fncache_sdk DEPENDS fncache_function_archive fncache_testing_archive)
+message(STATUS "sdk: ${function_modules} | ${FUNCTION_LIBRARIES} | ${testing_modules} | ${TESTING_LIBRARIES}")
