@@ -44,7 +44,7 @@ std::vector<std::string> SortedKeys(const Map& map) {
   return keys;
 }
 
-// What stands behind `reads=(`, "" without such a member.
+// The hint behind `reads=(`, "" without such a member.
 absl::string_view ReadsOf(absl::string_view hint) {
   constexpr absl::string_view kReads = "reads=(";
   const size_t at = hint.find(kReads);

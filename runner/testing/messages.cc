@@ -119,12 +119,15 @@ std::string Difference(const proto::RunFunctionResponse& a,
   proto::RunFunctionResponse other = b;
   one.mutable_meta()->clear_tag();
   other.mutable_meta()->clear_tag();
-  const std::string first = text::DeterministicBytes(one);
-  const std::string second = text::DeterministicBytes(other);
-  if (first == second) return "";
+  if (text::DeterministicBytes(one) == text::DeterministicBytes(other)) {
+    return "";
+  }
+  one.clear_meta();
+  other.clear_meta();
   insight::request::ResponseComparer comparer(
       insight::request::FingerprintSecret::Random(), {});
-  const auto found = comparer.Compare({first}, {second}, 1);
+  const auto found = comparer.Compare({one.SerializeAsString()},
+                                      {other.SerializeAsString()}, 1);
   return found.empty() ? "meta.ttl" : found[0].path;
 }
 

@@ -92,12 +92,13 @@ class Emission {
   void Apply(CallResult* result) {
     for (Encoded& encoded : encoded_) ApplyResource(&encoded);
     for (const auto& [name, resource] : call_->composed) {
-      result->held += resource->held;
+      if (resource->held) result->held_names.emplace_back(name);
       if ((resource->held || resource->removed) &&
           resource->before != nullptr) {
         response_->mutable_desired()->mutable_resources()->erase(name);
       }
     }
+    result->held = static_cast<int>(result->held_names.size());
     ApplyComposite(result->held > 0);
     if (context_.has_value()) {
       response_->clear_context();
@@ -106,6 +107,7 @@ class Emission {
     if (output_.has_value()) response_->add_output(*std::move(output_));
     result->kept = static_cast<int>(kept_.size());
     AddReports(result->held > 0);
+    result->kept_fields = std::move(kept_);
   }
 
  private:
