@@ -54,4 +54,35 @@ endforeach()
 set_target_properties(fncache_function_archive PROPERTIES OUTPUT_NAME fncache_function)
 set_target_properties(fncache_testing_archive PROPERTIES OUTPUT_NAME fncache_function_testing)
 add_custom_target(fncache_sdk DEPENDS fncache_function_archive fncache_testing_archive)
-message(STATUS "sdk: ${function_modules} | ${FUNCTION_LIBRARIES} | ${testing_modules} | ${TESTING_LIBRARIES}")
+
+# What a function's own build links. Names stand for targets that need more than
+# the library: Debian's gRPC wants its plugins for protoc, and pkg-config takes
+# 20 s for abseil's modules.
+set(LIBRARIES)
+foreach(library ${FUNCTION_LIBRARIES} ${TESTING_LIBRARIES})
+  if(library MATCHES "^(absl|protobuf|ZLIB|OpenSSL)::")
+    list(APPEND LIBRARIES ${library})
+  elseif(library MATCHES "^gRPC::grpc")
+    list(APPEND LIBRARIES grpc++ grpc gpr)
+  elseif(library MATCHES "^spdlog::")
+    list(APPEND LIBRARIES spdlog fmt)
+  elseif(library MATCHES "^(re2::|PkgConfig::lib|PkgConfig::)(re2|yaml|xxhash)$")
+    list(APPEND LIBRARIES ${CMAKE_MATCH_2})
+  # Headers alone, and a library that no object of a function needs.
+  elseif(NOT library MATCHES "^(nlohmann_json::|CLI11::|CURL::)")
+    message(FATAL_ERROR "cmake/Sdk.cmake: ${library}: how does a function link it?")
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES LIBRARIES)
+set(cmake ${CMAKE_SOURCE_DIR}/sdk/cmake)
+configure_file(${cmake}/fncache_functionConfig.cmake.in ${CMAKE_BINARY_DIR}/sdk/fncache_functionConfig.cmake @ONLY)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/sdk/fncache_functionConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY ExactVersion)
+# In a Debian package of their own (Package.cmake).
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/sdk/include/fncache DESTINATION include COMPONENT sdk)
+install(TARGETS fncache_function_archive fncache_testing_archive ARCHIVE DESTINATION lib COMPONENT sdk)
+install(FILES ${cmake}/FncacheFunctionModels.cmake ${CMAKE_BINARY_DIR}/sdk/fncache_functionConfig.cmake
+  ${CMAKE_BINARY_DIR}/sdk/fncache_functionConfigVersion.cmake
+  DESTINATION lib/cmake/fncache_function COMPONENT sdk)
+include(${cmake}/FncacheFunctionModels.cmake)

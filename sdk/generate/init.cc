@@ -57,8 +57,10 @@ std::string FunctionName(absl::string_view step) {
     name += absl::ascii_toupper(static_cast<unsigned char>(word[0]));
     absl::StrAppend(&name, word.substr(1));
   }
-  if (absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) {
-    name.insert(0, "Function");
+  // Names that the template's sources have already, and those of no function.
+  if (name == "Composite" || name == "Input" || name == "Example" ||
+      absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) {
+    return absl::StrCat("Function", name);
   }
   return name;
 }
@@ -137,6 +139,8 @@ std::string ExampleOf(const Definition& kind) {
   composite["apiVersion"] = ApiVersion(kind);
   composite["kind"] = kind.kind;
   composite["metadata"] = {{"name", "example"}};
+  const Json* const spec = text::Find(*kind.schema, {"properties", "spec"});
+  if (spec != nullptr) composite["spec"] = Sample(*spec);
   composite.erase("status");
   const Json* const scope = text::Find(*kind.document->json, {"spec", "scope"});
   const bool namespaced =
