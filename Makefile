@@ -132,21 +132,22 @@ lint: setup-checks ## format check and clang-tidy (LINT_SINCE=REV: only what cha
 format: setup-checks ## rewrite the sources as clang-format wants them
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-install: build ## install the binary, its manual and completions below DESTDIR/PREFIX
-	@scripts/build release fncache_manual
+install: build ## install the binary, its manual, completions and SDK below DESTDIR/PREFIX
+	@scripts/build release fncache_manual fncache_sdk
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
 
 image: ## a container image (IMAGE=NAME:TAG), with docker, podman or buildah
 	@scripts/image $(IMAGE)
 
-package: setup-package ## a Debian package: build/fncache_VERSION-1_ARCH.deb
-	@scripts/build release fncache_manual
-	@cd build/release && cpack -G DEB -B .. >package.log || { cat package.log; exit 1; }
-	@ls build/fncache_*.deb
+package: setup-package ## Debian packages: build/fncache_VERSION-1_ARCH.deb, and fncache-dev with the SDK
+	@scripts/build release fncache_manual fncache_sdk
+	@cd build/release && { cpack -G DEB -B .. && cpack -G DEB -B .. --config CPackDevConfig.cmake; } >package.log || { cat package.log; exit 1; }
+	@ls build/fncache_*.deb build/fncache-dev_*.deb
 
-deploy-tests: setup-deploy package ## the image and the Debian package, each in a Debian of its own
+deploy-tests: setup-deploy package ## the image and the Debian packages, each in a Debian of its own
 	@tests/deploy/image
 	@tests/deploy/package
+	@tests/deploy/sdk
 
 clean: ## remove build/
 	@rm -rf build
