@@ -15,7 +15,7 @@ export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CCACHE_PCH_EXTSUM := 1
 
 .PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood flood-function nightly interop \
-  shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-micro lint format install clean
+  shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-sdk bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,11 @@ bench-tune: build ## what tune: on brings beside masks: hits, runs and questions
 
 bench-fleet: bench-programs ## what the shared tier is worth and costs, beside redis-benchmark, in seven minutes (FLEET_FLAGS: bench/fleet --help)
 	@bench/fleet $(FLEET_FLAGS)
+
+bench-sdk: setup-bench ## functions of the SDK beside Crossplane's Go SDK (needs Go), in five minutes (SDK_FLAGS: bench/sdk --help)
+	@scripts/configure release
+	@scripts/build release example_hello example_storage
+	@bench/sdk $(SDK_FLAGS)
 
 bench-micro: setup-bench ## microbenchmarks of digest, response and stores
 	@cmake --preset release >/dev/null
