@@ -116,13 +116,13 @@ class Emission {
   };
 
   void Decide(ComposedResource* resource) {
+    if (!resource->desires()) return;
     Node* const root = resource->desired->root();
     for (const auto& [key, value] : resource->connection_details) {
       not_emitted_.push_back(
           absl::StrCat(PathOf(root), ".connection_details.", SpellKey(key)));
     }
     Drop(ChildOf(root, "status"));
-    if (!resource->desires()) return;
     resource->waits = WaitsOf(root);
     resource->held = resource->seen == nullptr &&
                      (!resource->waits.empty() || !DependenciesMet(*resource));
@@ -159,29 +159,38 @@ class Emission {
     return false;
   }
 
+  // apiVersion and kind, where nothing set them.
+  static void FillIn(const ComposedResource& resource) {
+    if (!resource.named) return;
+    for (const auto& [key, text] :
+         {std::pair("apiVersion", resource.api_version),
+          std::pair("kind", resource.kind)}) {
+      Node* const field = ChildOf(resource.desired->root(), key);
+      const Node* const shown = Peek(field);
+      if (shown == nullptr || shown->kind != Kind::kText) {
+        function::Value(function::internal::Ref(field)) = text;
+      }
+    }
+  }
+
+  // Its Struct; nothing where that stays as it came.
+  absl::optional<std::string> BytesOf(const ComposedResource& resource) {
+    if (!TouchedBelow(resource.desired->root())) return absl::nullopt;
+    std::vector<const Node*> kept;
+    std::string bytes = sdk::Emit(
+        resource.desired,
+        resource.seen == nullptr ? nullptr : resource.observed->root(), &kept);
+    for (const Node* const field : kept) kept_.push_back(FieldName(field));
+    return bytes;
+  }
+
   void Encode(ComposedResource* resource) {
     Encoded encoded;
     encoded.resource = resource;
-    Node* const root = resource->desired->root();
-    if (!IsObject(resource->desired)) return;
-    if (resource->named) {
-      for (const auto& [key, text] :
-           {std::make_pair("apiVersion", &resource->api_version),
-            std::make_pair("kind", &resource->kind)}) {
-        Node* const field = ChildOf(root, key);
-        const Node* const shown = Peek(field);
-        if (shown == nullptr || shown->kind != Kind::kText) {
-          function::Value(function::internal::Ref(field)) = *text;
-        }
-      }
-    }
-    if (TouchedBelow(root)) {
-      std::vector<const Node*> kept;
-      encoded.bytes = sdk::Emit(
-          resource->desired,
-          resource->seen == nullptr ? nullptr : resource->observed->root(),
-          &kept);
-      for (const Node* const field : kept) kept_.push_back(FieldName(field));
+    if (resource->named || Touched(resource->desired->root())) {
+      if (!IsObject(resource->desired)) return;
+      FillIn(*resource);
+      encoded.bytes = BytesOf(*resource);
     }
     if (resource->ready.has_value()) {
       encoded.ready = ReadyOf(*resource, *resource->ready);

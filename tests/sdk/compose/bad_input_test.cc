@@ -138,6 +138,7 @@ TEST(BadInput, BrokenDocumentsAreFatalWhenTheyAreAccessed) {
     // Untouched: passed on.
     EXPECT_EQ(run([](fn::Context& ctx) {
                 ctx.resource("other", "v1", "A");
+                ctx.existing("a").ready(fn::Ready::kTrue);
                 ctx.log().debug("x");
               }),
               "");
