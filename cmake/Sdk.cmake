@@ -55,8 +55,8 @@ set_target_properties(fncache_function_archive PROPERTIES OUTPUT_NAME fncache_fu
 set_target_properties(fncache_testing_archive PROPERTIES OUTPUT_NAME fncache_function_testing)
 add_custom_target(fncache_sdk DEPENDS fncache_function_archive fncache_testing_archive)
 
-# What a function's own build links. Names stand for targets that need more than
-# the library: Debian's gRPC wants its plugins for protoc, and pkg-config takes
+# The libraries that a function links. Names stand for targets that need more
+# than the library: Debian's gRPC wants its plugins for protoc, and pkg-config takes
 # 20 s for abseil's modules.
 set(LIBRARIES)
 foreach(library ${FUNCTION_LIBRARIES} ${TESTING_LIBRARIES})

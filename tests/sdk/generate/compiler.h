@@ -19,7 +19,7 @@
 
 namespace fncache::testing {
 
-// What a command prints, on both streams, and whether it ended with 0.
+// The output of a command on both streams, and whether it ended with 0.
 struct Said {
   bool ok = false;
   std::string text;

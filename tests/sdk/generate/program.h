@@ -24,8 +24,8 @@ using Take = void (*)(const char* file, const char* set, const char* copied);
 // The program of the kinds among `headers`, which has all their classes.
 std::string ProgramOf(const std::vector<sdk::Header>& headers);
 
-// What the program sets for a kind. `components` are the kinds of its
-// document, whose head the base class has.
+// The document that the program sets for a kind. `components` are the kinds of
+// its document, whose head the base class has.
 text::Json ExpectedOf(const sdk::Definition& kind, bool input,
                       const std::set<std::string>& components);
 
