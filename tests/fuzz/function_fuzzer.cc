@@ -230,7 +230,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string request(all.substr(choices.size()));
   const auto function = [&](fn::Context& ctx) {
     Choices all_choices(choices);
-    for (size_t i = 0; i < choices.size() / 2; ++i) Step(ctx, &all_choices);
+    for (size_t i = 0; i < choices.size() / 8; ++i) Step(ctx, &all_choices);
     ctx.auto_ready();
   };
   fn::Options options;
