@@ -49,11 +49,28 @@ class Choices {
   absl::string_view bytes_;
 };
 
+// A path that the seeds have, or any.
 fn::Value At(fn::Value value, Choices* choices) {
-  const size_t depth = choices->Below(4);
-  if (depth == 0) return value;
-  if (choices->Below(4) == 0) return At(value[choices->Below(3)], choices);
-  return At(value[choices->Key()], choices);
+  switch (choices->Below(12)) {
+    case 0:
+      return value;
+    case 1:
+      return value["spec"]["id"];
+    case 2:
+      return value["status"]["id"];
+    case 3:
+      return value["metadata"]["name"];
+    case 4:
+      return value["spec"]["conditions"][choices->Below(3)]["type"];
+    case 5:
+      return value["spec"]["spec"]["spec"];
+    case 6:
+      return value["a.b"]["id"];
+    case 7:
+      return At(value[choices->Below(3)], choices);
+    default:
+      return At(value[choices->Key()], choices);
+  }
 }
 
 fn::Value Source(fn::Context& ctx, Choices* choices) {
