@@ -30,7 +30,6 @@ namespace {
 
 // The same response for all, with the tag and the stamp of the request.
 function::Function StampingFunction(absl::Duration ttl) {
-  // Of the response's bytes, once for all calls.
   auto answer = std::make_shared<const std::string>(
       MakeAnswer(AnswerShape::k13K, /*seed=*/1, ttl).SerializeAsString());
   return [answer = std::move(answer)](function::Context& ctx) {

@@ -105,7 +105,7 @@ Found OfState(fn::Context& ctx, bool observed, Path path) {
   }
   path.remove_prefix(1);
   if (observed) return OfResource(resource->seen, resource->observed, path);
-  // What earlier steps desire, not what this call has set since.
+  // As earlier steps desire it, without what this call has set since.
   return OfResource(resource->before, resource->desired->base, path);
 }
 

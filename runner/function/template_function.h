@@ -24,7 +24,7 @@ struct TemplateOptions {
 // Thread-safe. It needs the options of FunctionOptions.
 ::fncache::function::Function TemplateFunction(TemplateOptions options);
 
-// What the functions of this module need: also a FATAL response has a TTL.
+// The options that functions of this module need: a FATAL response has a TTL.
 ::fncache::function::Options FunctionOptions();
 
 }  // namespace fncache::runner::function
