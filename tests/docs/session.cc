@@ -128,7 +128,7 @@ Session::Session() : cwd_(clone_.path()) {
   for (const auto& file :
        fs::recursive_directory_iterator(source / "examples")) {
     if (!file.is_regular_file()) continue;
-    const fs::path copy = clone / fs::relative(file.path(), source);
+    const fs::path copy = clone / file.path().lexically_relative(source);
     fs::create_directories(copy.parent_path());
     testing::WriteFile(copy,
                        WithPorts(testing::ReadFile(file.path().string())));

@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sdk/generate/generate.h"
 #include "tests/common/temp_dir.h"
 
 namespace fncache::sdk {
@@ -164,12 +165,17 @@ absl::Duration TimeOf(const std::string& file, const std::string& flags) {
 
 TEST(HeavyCompileTest, AFunctionCompilesInHalfTheTimeOfGrpcsHeaders) {
   const TempDir dir;
+  const auto documents = ReadAll({Source("instance.yaml")});
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  const auto model = Generate(*documents, {});
+  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_TRUE(WriteHeaders(*model, dir.path()).ok());
   // A function without this SDK includes gRPC and the protocol.
   WriteFile(dir.File("grpc.cpp"),
             "#include <grpcpp/grpcpp.h>\n"
             "#include \"proto/function_v1.grpc.pb.h\"\n");
   const std::string flags =
-      absl::StrCat("-O2 -c -o ", dir.File("object"), " ", "-I ",
+      absl::StrCat("-O2 -c -o ", dir.File("object"), " -I ", dir.path(), " -I ",
                    (BuildFolder() / "generated").string());
   absl::Duration function = absl::InfiniteDuration();
   absl::Duration grpc = absl::InfiniteDuration();
