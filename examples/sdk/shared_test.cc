@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "absl/status/status.h"
 #include "fncache/function/testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "fncache/function/testing.h"
 #include "gmock/gmock.h"

@@ -2,6 +2,7 @@
 // The checks, tried with functions that fail them.
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "fncache/function/testing.h"
