@@ -178,9 +178,9 @@ bool StartsWith(const MaskPath& path,
   return true;
 }
 
-// How many elements of the path name the object that it goes into; 0 if it goes
-// into none.
-size_t ObjectElements(const MaskPath& path) {
+}  // namespace
+
+size_t HideableObject(const MaskPath& path) {
   const auto object = [&path](std::initializer_list<absl::string_view> prefix) {
     return StartsWith(path, prefix) && path.size() > prefix.size()
                ? prefix.size()
@@ -192,6 +192,8 @@ size_t ObjectElements(const MaskPath& path) {
        object({"required_resources", "K", "items", "*", "resource"}),
        object({"extra_resources", "K", "items", "*", "resource"})});
 }
+
+namespace {
 
 // Whether the element is `name`, or stands for it among others.
 bool MayBe(const MaskElement& element, absl::string_view name) {
@@ -209,7 +211,7 @@ bool HidesWholeSpecOrMetadata(const MaskPath& path, size_t object) {
 
 absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
                              std::vector<std::string>* warnings) {
-  if (const size_t object = ObjectElements(path); object > 0) {
+  if (const size_t object = HideableObject(path); object > 0) {
     if (HidesWholeSpecOrMetadata(path, object)) {
       return Wrong(text,
                    "may not be masked: it hides a whole spec or metadata, "

@@ -134,6 +134,11 @@ enum class MaskRules {
   kAnyPath,
 };
 
+// How many elements of the path name the object that it goes into, of which a
+// mask may hide something; 0 if it goes into none. For
+// `observed.composite.resource.spec.size` it is 3.
+size_t HideableObject(const MaskPath& path);
+
 class MaskSet {
  public:
   MaskSet();  // masks nothing

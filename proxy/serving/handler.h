@@ -62,10 +62,18 @@ class FunctionHandler final : public transport::CallHandler {
                                absl::Time now) const {
     return State()->FreshnessForItself(key, entry, now);
   }
+  // The key of the entry, in any tier, that answers this decompressed request,
+  // whose plain key is `plain`: that key, or with `vary: on` one by hint.
+  cache::key::Key KeyOfHit(Method method, absl::string_view request,
+                           const cache::key::Key& plain);
+
   // A key, or everything, was purged: closes its open flights to later callers,
   // and forgets its evidence. Returns the number of those flights.
   size_t DetachFlight(const cache::key::Key& key) {
     if (context_.tuning != nullptr) context_.tuning->evidence.Forget(key);
+    if (State()->options.varies()) {
+      context_.hints.OnPurged(key, context_.clock.Now());
+    }
     return context_.flights.Detach(key);
   }
   size_t DetachFlights() {
