@@ -46,8 +46,8 @@ class Reader {
     }
     return TakeWhile(
         [](char c) {
-          return absl::ascii_islower(c) || absl::ascii_isdigit(c) ||
-                 c == '_' || c == '-' || c == '.' || c == '*';
+          return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '_' ||
+                 c == '-' || c == '.' || c == '*';
         },
         key);
   }
@@ -201,6 +201,11 @@ bool Hint::Counts(const MaskPath& path) const {
   return root() != nullptr && Meets(*root(), path, 0);
 }
 
+bool Hint::Counts(absl::string_view path) const {
+  const auto read = ReadMaskPath(path);
+  return !read.ok() || Counts(*read);
+}
+
 absl::StatusOr<Hint> Hint::Parse(absl::Span<const absl::string_view> values) {
   size_t bytes = 0;
   for (const absl::string_view value : values) bytes += value.size();
@@ -267,13 +272,17 @@ absl::StatusOr<Hint> Hint::Parse(absl::Span<const absl::string_view> values) {
     if (!path.empty() && path[0] == '@') return Refused("has a path with `@`");
   }
   auto set = MaskSet::Parse(*reads, MaskRules::kAnyPath);
-  if (!set.ok()) return Refused("has a path that no request has");
+  if (!set.ok()) {
+    return Refused(set.status().message() == kTooManyMasks
+                       ? "has too many paths with `*`"
+                       : "has a path that no request has");
+  }
   hint.reads_ = *std::move(set);
   hint.pure_ = pure.value_or(false);
   for (const std::string& path : hint.reads()) {
-    hint.memory_ += sizeof(path) + 2 * path.capacity() +
-                    std::count(path.begin(), path.end(), '.') *
-                        sizeof(MaskElement);
+    hint.memory_ +=
+        sizeof(path) + 2 * path.capacity() +
+        std::count(path.begin(), path.end(), '.') * sizeof(MaskElement);
   }
   // The paths to drift, which nothing uses, are as many.
   if (hint.root() != nullptr) hint.memory_ += 2 * MemoryOf(*hint.root());

@@ -2,7 +2,8 @@
 // Hint: what a function's response says it depends on (docs/depends.md). It
 // comes as trailing metadata `fncache-depends`, a dictionary of RFC 9651:
 //
-//   reads=("observed.composite.resource.spec.size" "observed.resources.db"), pure
+//   reads=("observed.composite.resource.spec.size" "observed.resources.db"),
+//   pure
 //
 // `reads` lists paths of the request, spelled as masks. Each stands for what is
 // at and below it. `pure` says that nothing else decides the response. Unknown
@@ -51,6 +52,9 @@ class Hint {
   // Whether the node at this path counts in keys by the hint: no mask may hide
   // it, or it is at, below or above a path of `reads`.
   bool Counts(const MaskPath& path) const;
+  // The same for a path as it is spelled in masks. One that cannot be read
+  // counts.
+  bool Counts(absl::string_view path) const;
   // Bytes of memory that the paths take.
   size_t memory() const { return memory_; }
 

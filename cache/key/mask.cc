@@ -99,7 +99,9 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
   return MaskElement{false, std::string(text)};
 }
 
-absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
+}  // namespace
+
+absl::StatusOr<MaskPath> ReadMaskPath(absl::string_view path) {
   if (path.empty()) return Wrong(path, "is empty");
   if (!IsUtf8(path)) return Wrong(path, "is not UTF-8");
   MaskPath elements;
@@ -128,6 +130,8 @@ absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
     ++at;  // the dot
   }
 }
+
+namespace {
 
 // Below a message of `type`: element `at` names a field, and so on.
 absl::Status CheckShape(absl::string_view text, const MaskPath& path, size_t at,
@@ -441,7 +445,7 @@ std::vector<Leaf> DriftLeaves() {
   std::vector<Leaf> leaves;
   const auto add = [&](absl::string_view object, DriftSection section,
                        absl::string_view below, Drifts drifts) {
-    leaves.push_back({*ReadPath(absl::StrCat(object, ".resource.", below)),
+    leaves.push_back({*ReadMaskPath(absl::StrCat(object, ".resource.", below)),
                       drifts, section});
   };
   const std::pair<const char*, DriftSection> kObjects[] = {
@@ -550,7 +554,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
     texts.insert(texts.end(), expanded->begin(), expanded->end());
   }
   for (const std::string& text : texts) {
-    absl::StatusOr<MaskPath> path = ReadPath(text);
+    absl::StatusOr<MaskPath> path = ReadMaskPath(text);
     if (!path.ok()) return path.status();
     absl::Status status =
         CheckShape(text, *path, 0, wire::kRunFunctionRequestType);
@@ -573,7 +577,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
   set.root_ = BuildRoot(set.paths_, /*with_drift=*/false);
   set.drift_root_ = BuildRoot(set.paths_, /*with_drift=*/true);
   if (set.root_ == nullptr || set.drift_root_ == nullptr) {
-    return absl::InvalidArgumentError("too many paths with `*` beside names");
+    return absl::InvalidArgumentError(kTooManyMasks);
   }
   return set;
 }

@@ -29,9 +29,9 @@ class Walk {
       uint32_t tag;
       if (!SkipField(&p, end, depth, &tag)) return false;
       const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
-      const MaskNode* const below =
-          field == nullptr || node == nullptr ? nullptr
-                                              : node->Find(field->name);
+      const MaskNode* const below = field == nullptr || node == nullptr
+                                        ? nullptr
+                                        : node->Find(field->name);
       if (field == nullptr || wire::TagType(tag) != wire::WireType::kBytes ||
           !LeadsToObjects(type, *field) || IsRead(below)) {
         Copy(start, p);
@@ -87,8 +87,7 @@ class Walk {
   static bool LeadsToObjects(const wire::MessageType& type,
                              const wire::FieldType& field) {
     if (&type == &wire::kRunFunctionRequestType) {
-      return field.name == "observed" ||
-             field.message == &wire::kResourcesType;
+      return field.name == "observed" || field.message == &wire::kResourcesType;
     }
     return field.message == &wire::kResourceType ||
            field.message == &wire::kStructType;
@@ -225,9 +224,8 @@ bool AppendReadFields(absl::string_view request, const MaskNode* reads,
                       std::string* part) {
   if (reads != nullptr && reads->masked) return false;  // no path is empty
   const char* const end = request.data() + request.size();
-  return Walk(end, part)
-      .Message(wire::kRunFunctionRequestType, request.data(), end,
-               wire::kMaxDepth + 1, reads);
+  return Walk(end, part).Message(wire::kRunFunctionRequestType, request.data(),
+                                 end, wire::kMaxDepth + 1, reads);
 }
 
 bool AppendInput(absl::string_view request, std::string* part) {

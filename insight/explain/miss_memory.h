@@ -32,6 +32,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "cache/key/hint.h"
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "common/clock.h"
@@ -58,6 +59,10 @@ struct Lookup {
   // Keys are without drift (`tune: on`). Then no repeats are counted: drift
   // that is proven saves them already.
   bool tuned = false;
+  // What responses to such requests say that they depend on (`vary: on`). Other
+  // paths are no reason of a miss. Null: nothing is known. Valid during the
+  // call.
+  const cache::key::Hint* hint = nullptr;
 };
 
 class MissMemory {

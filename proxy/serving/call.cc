@@ -119,8 +119,7 @@ bool RunFunctionCall::AnswerByHint() {
                              plain().bytes());
   if (varied_ == nullptr) return false;
   const absl::Time now = context_.clock.Now();
-  const cache::store::EntryRef entry =
-      varied_->FindFresh(plain().bytes(), now);
+  const cache::store::EntryRef entry = varied_->FindFresh(plain().bytes(), now);
   if (!entry) return false;
   Answer(entry, varied_->tag(), now, cache::Outcome::kHit);
   return true;
@@ -327,10 +326,9 @@ void RunFunctionCall::LookBelow(const cache::key::Key& key, absl::Time than) {
       key, context_.id, than, context_.clock.Now(),
       [call = shared_from_this(), worker = worker(), than,
        pending = std::move(pending)](cache::store::Found found) mutable {
-        worker->Post([call = std::move(call), pending = std::move(pending),
-                      than, found = std::move(found)] {
-          call->OnLower(found, than);
-        });
+        worker->Post(
+            [call = std::move(call), pending = std::move(pending), than,
+             found = std::move(found)] { call->OnLower(found, than); });
       });
   WatchCaller();
 }
@@ -449,10 +447,11 @@ void RunFunctionCall::Explain() {
   if (reason_ == cache::Reason::kDrift) why_.detail = DriftDetail();
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
-  why_ = context_.misses->Explain(context_.name, incoming_->method(),
-                                  state_->options.generation, key_,
-                                  state_->options.masks, keying.pieces,
-                                  {reason_, why_.detail, state_->tunes()});
+  why_ = context_.misses->Explain(
+      context_.name, incoming_->method(), state_->options.generation, key_,
+      state_->options.masks, keying.pieces,
+      {reason_, why_.detail, state_->tunes(),
+       varied_ == nullptr ? nullptr : varied_->newest()});
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {

@@ -96,6 +96,8 @@ class FunctionHandler final : public transport::CallHandler {
   // The figures alone cost less.
   telemetry::TuneReport Tune() const;
   telemetry::TuneFigures TuneFigures() const;
+  // The hints of its responses, and the hits by them.
+  telemetry::VaryFigures VaryFigures() const { return context_.hints.Read(); }
 
  private:
   ServingContext context_;

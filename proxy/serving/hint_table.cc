@@ -33,10 +33,9 @@ void HintTable::Learn(const cache::key::Key& input, KnownHintPtr hint,
     order_.splice(order_.begin(), order_, known.place);
   }
   Hints& hints = known.hints;
-  const auto same =
-      std::find_if(hints.begin(), hints.end(), [&](const KnownHintPtr& one) {
-        return one->hint == hint->hint;
-      });
+  const auto same = std::find_if(
+      hints.begin(), hints.end(),
+      [&](const KnownHintPtr& one) { return one->hint == hint->hint; });
   if (same != hints.end()) {
     std::rotate(hints.begin(), same, same + 1);
     return;
@@ -99,8 +98,8 @@ absl::Time HintTable::FindPurge(const cache::key::Key& key) const {
                              : std::max(it->second, purges_forgotten_);
 }
 
-HintTable::Figures HintTable::Read() const {
-  Figures figures;
+telemetry::VaryFigures HintTable::Read() const {
+  telemetry::VaryFigures figures;
   {
     MutexLock lock(&mutex_);
     figures.hints = hints_;

@@ -30,6 +30,7 @@
 #include "cache/key/hint.h"
 #include "cache/key/key.h"
 #include "common/mutex.h"
+#include "proxy/telemetry/function_facts.h"
 
 namespace fncache::proxy::serving {
 
@@ -76,12 +77,7 @@ class HintTable {
   }
   void CountHit() { hits_.fetch_add(1, std::memory_order_relaxed); }
 
-  struct Figures {
-    size_t hints = 0;  // that are known, of all inputs
-    uint64_t hits = 0;
-    uint64_t refused = 0;
-  };
-  Figures Read() const;
+  telemetry::VaryFigures Read() const;
 
  private:
   struct Input {

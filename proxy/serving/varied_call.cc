@@ -36,9 +36,8 @@ const Key* VariedCall::KeyBy(const KnownHintPtr& hint,
   for (const KeyByHint& one : keys_) {
     if (one.hint == hint) return &one.key;
   }
-  const cache::key::Digest digest =
-      state_->digester(method_).ComputeByHint(request, hint->hint, hint->prefix,
-                                              &scratch);
+  const cache::key::Digest digest = state_->digester(method_).ComputeByHint(
+      request, hint->hint, hint->prefix, &scratch);
   if (!digest.keyed) return nullptr;
   if (keys_.empty()) tag_.assign(digest.tag.begin(), digest.tag.end());
   keys_.push_back({hint, digest.key});
@@ -67,9 +66,8 @@ bool VariedCall::Ended(const cache::store::Entry& entry, const Key& key,
     return other != key && started <= table_.PurgedAt(other);
   };
   return (plain != nullptr && purged(*plain)) ||
-         std::any_of(keys_.begin(), keys_.end(), [&](const KeyByHint& one) {
-           return purged(one.key);
-         });
+         std::any_of(keys_.begin(), keys_.end(),
+                     [&](const KeyByHint& one) { return purged(one.key); });
 }
 
 EntryRef VariedCall::FindFresh(absl::string_view request, absl::Time now) {
