@@ -69,9 +69,10 @@ KeyScope WithoutDrift(KeyScope scope) {
 
 struct DigestScratch::Impl {
   Canonicalizer canonicalizer;
-  std::string part;   // what `key: tag` or a hint reads of a request
-  std::string plain;  // the request, encoded anew
-  std::string tag;   // of requests whose bytes are not kept
+  std::string part;              // what `key: tag` reads of a request
+  Canonicalizer::Buffer fields;  // what a hint reads
+  std::string plain;             // the request, encoded anew
+  std::string tag;               // of requests whose bytes are not kept
   SeededSha256::Scratch sha256;
 
   // After a request of this size: gives back what is too much to keep. The
@@ -84,6 +85,7 @@ struct DigestScratch::Impl {
     digest->drifts = absl::string_view();
     canonicalizer.Shrink();
     if (part.capacity() > kKeptBytes) std::string().swap(part);
+    fields.Shrink();
     if (plain.capacity() > kKeptBytes) std::string().swap(plain);
   }
 };
@@ -132,20 +134,23 @@ struct Digester::Impl {
     return digest;
   }
 
-  // `read` appends the fields that count of the request that it gets to a
-  // text, and refuses unusual forms.
-  template <typename Read>
+  // `write` writes the fields that count of the request that it gets, and
+  // returns their end; null for unusual forms.
+  template <typename Write>
   Digest ComputePart(absl::string_view request, absl::string_view prefix,
-                     Read read, DigestScratch::Impl* own) const {
+                     Write write, DigestScratch::Impl* own) const {
     Canonicalizer::Form form;
-    own->part.clear();
-    bool keyed = read(request, &own->part);
-    if (!keyed && Reencode(request, &own->plain)) {
-      own->part.clear();
-      keyed = read(own->plain, &own->part);
+    char* begin = own->fields.Reserve(request.size());
+    const char* end = write(request, begin);
+    if (end == nullptr && Reencode(request, &own->plain)) {
+      begin = own->fields.Reserve(own->plain.size());
+      end = write(own->plain, begin);
     }
-    keyed = keyed && own->canonicalizer.Request(own->part, prefix, masks.root(),
-                                                /*drift=*/false, &form);
+    const bool keyed =
+        end != nullptr &&
+        own->canonicalizer.Request(
+            absl::string_view(begin, static_cast<size_t>(end - begin)), prefix,
+            masks.root(), /*drift=*/false, &form);
     return Finish(form, request.size(), keyed, /*with_drift=*/false, own);
   }
 
@@ -210,15 +215,15 @@ Digest Digester::ComputeByHint(absl::string_view request, const Hint& hint,
                                DigestScratch* scratch) const {
   return impl_->ComputePart(
       request, prefix,
-      [&hint](absl::string_view bytes, std::string* part) {
-        return AppendReadFields(bytes, hint.root(), part);
+      [&hint](absl::string_view bytes, char* out) {
+        return WriteReadFields(bytes, hint.root(), out);
       },
       scratch->impl_.get());
 }
 
 Digest Digester::ComputeInput(absl::string_view request,
                               DigestScratch* scratch) const {
-  return impl_->ComputePart(request, impl_->input_prefix, AppendInput,
+  return impl_->ComputePart(request, impl_->input_prefix, WriteInput,
                             scratch->impl_.get());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "cache/key/plain_wire.h"
 #include "cache/wire/schema.h"
@@ -13,11 +14,28 @@ namespace {
 
 constexpr uint32_t kInput = wire::MakeTag(4, wire::WireType::kBytes);
 
+constexpr absl::string_view kSpec = "spec";
+constexpr absl::string_view kMetadata = "metadata";
+// Entries of a Struct with these keys and an empty Struct.
+constexpr absl::string_view kEmptySpec("\x0a\x0a\x0a\x04spec\x12\x02\x2a\0",
+                                       12);
+constexpr absl::string_view kEmptyMetadata(
+    "\x0a\x0e\x0a\x08metadata\x12\x02\x2a\0", 16);
+
+// Whether a Value has a Struct, once, and nothing else.
+bool IsOneStruct(const char* p, const char* end) {
+  uint32_t size;
+  return p != end && *p++ == kStructValue && ReadLength(&p, end, &size) &&
+         p + size == end;
+}
+
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
 class Walk {
  public:
-  Walk(const char* end, std::string* out) : end_(end), out_(*out) {}
+  explicit Walk(char* out) : out_(out) {}
+
+  char* out() const { return out_; }
 
   // The fields of a message of `type` from `p` to `end`, of which messages
   // below are the request's own or lead to objects. `node` is where paths lead
@@ -41,7 +59,7 @@ class Walk {
       if (field->label == wire::FieldLabel::kMap) {
         MapEntry entry;
         const char* at = start;
-        if (!ReadEntry(&at, p, end_, &entry)) return false;
+        if (!ReadEntryFields(&at, p, &entry)) return false;
         const MaskNode* const inner =
             below == nullptr ? nullptr : below->Find(entry.key());
         if (IsRead(inner) || !entry.usual()) {
@@ -49,14 +67,14 @@ class Walk {
           Copy(start, p);
           continue;
         }
-        const size_t length = Open(start, 1, p - start);
-        if (!Holder(entry, [&] {
+        const Length length = Open(start, 1, p - start, inner);
+        if (!Holder(entry, inner, [&] {
               return Content(*field, entry.value(), entry.value_end(),
                              depth - 2, inner);
             })) {
           return false;
         }
-        Close(length, p - start);
+        Close(length);
         continue;
       }
       const char* at = start + 1;
@@ -70,9 +88,9 @@ class Walk {
           continue;
         }
       }
-      const size_t length = Open(start, 1, size);
+      const Length length = Open(start, 1, size, inner);
       if (!Content(*field, at, p, depth - 1, inner)) return false;
-      Close(length, size);
+      Close(length);
     }
     return true;
   }
@@ -100,10 +118,46 @@ class Walk {
                : Message(*field.message, p, end, depth, node);
   }
 
+  // An object of which nothing was read. False, and nothing written: it is not
+  // of the usual form.
+  bool Unread(const char* p, const char* end) {
+    bool spec = false;
+    bool metadata = false;
+    while (p != end) {
+      uint32_t size;
+      if (*p++ != kStructFields || !ReadLength(&p, end, &size)) return false;
+      const char* const entry_end = p + size;
+      uint32_t key_size;
+      if (p == entry_end || *p++ != kMapKey ||
+          !ReadLength(&p, entry_end, &key_size)) {
+        return false;
+      }
+      const absl::string_view key(p, key_size);
+      p += key_size;
+      if (p == entry_end || *p++ != kMapValue ||
+          !ReadLength(&p, entry_end, &size) || p + size != entry_end) {
+        return false;
+      }
+      bool* const kept = key == kSpec       ? &spec
+                         : key == kMetadata ? &metadata
+                                            : nullptr;
+      if (kept != nullptr) {
+        if (*kept || !IsOneStruct(p, entry_end)) return false;
+        *kept = true;
+      }
+      p = entry_end;
+    }
+    // In the order of the canonical form, which then takes no time.
+    if (metadata) Copy(kEmptyMetadata);
+    if (spec) Copy(kEmptySpec);
+    return true;
+  }
+
   // A Struct's fields. `object`: it is all of an object.
   bool Struct(const char* p, const char* end, int depth, const MaskNode* node,
               bool object) {
     if (depth < 0) return false;
+    if (object && node == nullptr && Unread(p, end)) return true;
     while (p != end) {
       const char* const start = p;
       if (*p != kStructFields) {
@@ -113,11 +167,10 @@ class Walk {
         continue;
       }
       MapEntry entry;
-      if (!ReadEntry(&p, end, end_, &entry)) return false;
-      const MaskNode* const below =
-          node == nullptr ? nullptr : node->Find(entry.key());
-      if (below == nullptr &&
-          !(object && (entry.key() == "spec" || entry.key() == "metadata"))) {
+      if (!ReadEntryFields(&p, end, &entry)) return false;
+      const absl::string_view key = entry.key();
+      const MaskNode* const below = node == nullptr ? nullptr : node->Find(key);
+      if (below == nullptr && (!object || (key != kSpec && key != kMetadata))) {
         continue;
       }
       if (IsRead(below) || entry.value_size == 0) {
@@ -125,13 +178,13 @@ class Walk {
         continue;
       }
       if (!entry.usual() || depth < 2) return false;
-      const size_t length = Open(start, 1, p - start);
-      if (!Holder(entry, [&] {
+      const Length length = Open(start, 1, p - start, below);
+      if (!Holder(entry, below, [&] {
             return Value(entry.value(), entry.value_end(), depth - 2, below);
           })) {
         return false;
       }
-      Close(length, p - start);
+      Close(length);
     }
     return true;
   }
@@ -151,12 +204,17 @@ class Walk {
       const char* at = start + 1;
       uint32_t size;
       if (depth < 1 || !ReadLength(&at, p, &size)) return false;
-      const size_t length = Open(start, 1, size);
+      if (node == nullptr) {
+        // None of its fields counts.
+        Close(Open(start, 1, 0, nullptr));
+        continue;
+      }
+      const Length length = Open(start, 1, size, node);
       const bool taken = tag == kStructValue
                              ? Struct(at, p, depth - 1, node, /*object=*/false)
                              : List(at, p, depth - 1, node->element());
       if (!taken) return false;
-      Close(length, size);
+      Close(length);
     }
     return true;
   }
@@ -174,70 +232,89 @@ class Walk {
       const char* at = start + 1;
       uint32_t size;
       if (depth < 1 || !ReadLength(&at, p, &size)) return false;
-      const size_t length = Open(start, 1, size);
+      const Length length = Open(start, 1, size, node);
       if (node != nullptr && !Value(at, p, depth - 1, node)) return false;
-      Close(length, size);
+      Close(length);
     }
     return true;
   }
 
   // An entry's key, and its value with what `content` writes.
   template <typename Content>
-  bool Holder(const MapEntry& entry, Content content) {
+  bool Holder(const MapEntry& entry, const MaskNode* node, Content content) {
     // The key with its tag and length, and the value's tag.
     const char* const value_tag =
         entry.value() - wire::VarintSize(entry.value_size) - 1;
     const char* const key_tag =
         entry.key().data() - wire::VarintSize(entry.key_size) - 1;
-    const size_t length =
-        Open(key_tag, value_tag + 1 - key_tag, entry.value_size);
+    const Length length =
+        Open(key_tag, value_tag + 1 - key_tag, entry.value_size, node);
     if (!content()) return false;
-    Close(length, entry.value_size);
+    Close(length);
     return true;
   }
 
-  void Copy(const char* from, const char* to) { out_.append(from, to - from); }
-
-  // Copies `size` bytes and opens a length behind them, of which the final
-  // value is at most `most`. Close gets what Open returned.
-  size_t Open(const char* from, size_t size, size_t most) {
-    out_.append(from, size);
-    const size_t at = out_.size();
-    out_.append(wire::VarintSize(most), '\0');
-    return at;
+  void Copy(absl::string_view bytes) {
+    std::memcpy(out_, bytes.data(), bytes.size());
+    out_ += bytes.size();
   }
-  void Close(size_t at, size_t most) {
-    const size_t reserved = wire::VarintSize(most);
-    const size_t size = out_.size() - at - reserved;
-    const size_t needed = wire::VarintSize(size);
-    if (needed < reserved) out_.erase(at, reserved - needed);
-    wire::WriteVarint(&out_[at], size);
+  void Copy(const char* from, const char* to) {
+    std::memcpy(out_, from, to - from);
+    out_ += to - from;
   }
 
-  const char* const end_;
-  std::string& out_;
+  // A length that is known later.
+  struct Length {
+    char* at;
+    int reserved;
+  };
+  // Copies `size` bytes and opens a length behind them, for `expected` bytes.
+  // Without a node hardly anything counts.
+  Length Open(const char* from, size_t size, size_t expected,
+              const MaskNode* node) {
+    Copy(from, from + size);
+    const Length length = {out_,
+                           node == nullptr ? 1 : wire::VarintSize(expected)};
+    out_ += length.reserved;
+    return length;
+  }
+  void Close(const Length& length) {
+    const size_t size = out_ - length.at - length.reserved;
+    const int needed = wire::VarintSize(size);
+    if (needed != length.reserved) {
+      std::memmove(length.at + needed, length.at + length.reserved, size);
+      out_ += needed - length.reserved;
+    }
+    wire::WriteVarint(length.at, size);
+  }
+
+  char* out_;
 };
 
 }  // namespace
 
-bool AppendReadFields(absl::string_view request, const MaskNode* reads,
-                      std::string* part) {
-  if (reads != nullptr && reads->masked) return false;  // no path is empty
-  const char* const end = request.data() + request.size();
-  return Walk(end, part).Message(wire::kRunFunctionRequestType, request.data(),
-                                 end, wire::kMaxDepth + 1, reads);
+char* WriteReadFields(absl::string_view request, const MaskNode* reads,
+                      char* out) {
+  if (reads != nullptr && reads->masked) return nullptr;  // no path is empty
+  Walk walk(out);
+  const bool taken =
+      walk.Message(wire::kRunFunctionRequestType, request.data(),
+                   request.data() + request.size(), wire::kMaxDepth + 1, reads);
+  return taken ? walk.out() : nullptr;
 }
 
-bool AppendInput(absl::string_view request, std::string* part) {
+char* WriteInput(absl::string_view request, char* out) {
   const char* p = request.data();
   const char* const end = p + request.size();
   while (p != end) {
     const char* const start = p;
     uint32_t tag;
-    if (!SkipField(&p, end, wire::kMaxDepth, &tag)) return false;
-    if (tag == kInput) part->append(start, p - start);
+    if (!SkipField(&p, end, wire::kMaxDepth, &tag)) return nullptr;
+    if (tag != kInput) continue;
+    std::memcpy(out, start, p - start);
+    out += p - start;
   }
-  return true;
+  return out;
 }
 
 }  // namespace fncache::cache::key

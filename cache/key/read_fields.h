@@ -11,26 +11,25 @@
 #ifndef FNCACHE_CACHE_KEY_READ_FIELDS_H_
 #define FNCACHE_CACHE_KEY_READ_FIELDS_H_
 
-#include <string>
-
 #include "absl/strings/string_view.h"
 #include "cache/key/mask.h"
 
 namespace fncache::cache::key {
 
-// Appends the RunFunctionRequest `request` without what does not count to
-// `part`: that is a request, which is still to be validated. `reads` is the
-// root of a hint. False if the walk does not take the bytes: a message is
-// nested too deep or broken, a map entry is not of a form that encoders write,
-// or a length is longer than necessary. Reencode makes a form that it takes.
+// Writes the RunFunctionRequest `request` without what does not count to `out`,
+// which has request.size() bytes: that is a request, which is still to be
+// validated. Returns its end. `reads` is the root of a hint. Null if the walk
+// does not take the bytes: a message is nested too deep or broken, a map entry
+// is not of a form that encoders write, or a length is longer than necessary.
+// Reencode makes a form that it takes.
 //
 // Removing and merging may come in either order: what is removed depends on
 // paths alone. So a request in an unusual form leads to the same message.
-bool AppendReadFields(absl::string_view request, const MaskNode* reads,
-                      std::string* part);
+char* WriteReadFields(absl::string_view request, const MaskNode* reads,
+                      char* out);
 
-// Appends the request's `input` in its own field.
-bool AppendInput(absl::string_view request, std::string* part);
+// The same of the request's `input` alone.
+char* WriteInput(absl::string_view request, char* out);
 
 }  // namespace fncache::cache::key
 

@@ -71,10 +71,11 @@ class FunctionHandler final : public transport::CallHandler {
   // and forgets its evidence. Returns the number of those flights.
   size_t DetachFlight(const cache::key::Key& key) {
     if (context_.tuning != nullptr) context_.tuning->evidence.Forget(key);
-    if (State()->options.varies()) {
-      context_.hints.OnPurged(key, context_.clock.Now());
-    }
-    return context_.flights.Detach(key);
+    const size_t closed = context_.flights.Detach(key);
+    if (!State()->options.varies()) return closed;
+    context_.hints.OnPurged(key, context_.clock.Now());
+    // Flights have plain keys. Which requests have this key is not known.
+    return closed > 0 ? closed : context_.flights.DetachAll();
   }
   size_t DetachFlights() {
     if (context_.tuning != nullptr) {

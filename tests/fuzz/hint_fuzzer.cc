@@ -45,13 +45,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const fncache::cache::key::Digester digester({}, {"f", "m", "g"}, {});
   static fncache::cache::key::DigestScratch scratch;
   const std::string prefix = digester.HintPrefix(*hint);
-  // observed.composite.resource.spec.a is 0.
+  // observed.composite.resource.spec.a.b is true.
   constexpr char kRequest[] =
-      "\x12\x24\x0a\x22\x0a\x20\x0a\x1e\x0a\x04spec\x12\x16\x2a\x14\x0a\x12\x0a"
+      "\x12\x22\x0a\x20\x0a\x1e\x0a\x1c\x0a\x04spec\x12\x14\x2a\x12\x0a\x10\x0a"
       "\x01"
-      "a\x12\x0d\x2a\x0b\x0a\x09\x0a\x01"
-      "b\x12\x04\x20\x01\x20\x01";
+      "a\x12\x0b\x2a\x09\x0a\x07\x0a\x01"
+      "b\x12\x02\x20\x01";
   const absl::string_view request(kRequest, sizeof kRequest - 1);
-  digester.ComputeByHint(request, *hint, prefix, &scratch);
+  Check(digester.ComputeByHint(request, *hint, prefix, &scratch).keyed);
   return 0;
 }

@@ -15,6 +15,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/digest.h"
+#include "cache/key/hint.h"
+#include "cache/key/read_fields.h"
 #include "common/method.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
@@ -41,6 +43,7 @@ struct Vector {
   std::string key;
   std::string drifts;  // the bytes that the drift digest is of
   std::string drift;   // the drift digest
+  std::string hint;    // `fncache-depends`
 };
 
 std::vector<Vector> ReadVectors(const std::string& page) {
@@ -72,6 +75,8 @@ std::vector<Vector> ReadVectors(const std::string& page) {
       }
     } else if (name == "request") {
       vectors.back().request = absl::HexStringToBytes(text);
+    } else if (name == "hint") {
+      vectors.back().hint = text;
     } else if (name == "message") {
       vectors.back().message = absl::HexStringToBytes(text);
     } else if (name == "key") {
@@ -197,6 +202,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     EXPECT_NE(page.find("`" + text + "`"), page.npos) << text;
   }
   size_t tuned = 0;
+  size_t by_hints = 0;
   for (const Vector& vector : vectors) {
     SCOPED_TRACE(vector.name);
     // As the page describes it.
@@ -204,7 +210,13 @@ TEST(KeyFormat, EveryVectorHolds) {
         vector.by_tag ? TagOf(vector.request) : std::string();
     const bool tag_will_do = vector.by_tag && Is64HexDigits(tag);
     std::string bytes = "\x02";
-    bytes += static_cast<char>(tag_will_do ? 1 : vector.by_tag ? 2 : 0);
+    const bool by_hint = !vector.hint.empty();
+    const absl::string_view fields[] = {vector.hint};
+    const Hint hint = by_hint ? *Hint::Parse(fields) : Hint();
+    bytes += static_cast<char>(tag_will_do     ? 1
+                               : vector.by_tag ? 2
+                               : by_hint       ? 3
+                                               : 0);
     bytes += static_cast<char>(vector.sha256 ? 1 : 0);
     bytes += Text(scope.function) + Text(scope.method) + Text(scope.generation);
     std::vector<std::string> masks = vector.masks;
@@ -212,6 +224,11 @@ TEST(KeyFormat, EveryVectorHolds) {
     if (vector.tune) masks.insert(masks.begin(), "@drift1");
     bytes += Count(masks.size());
     for (const std::string& mask : masks) bytes += Text(mask);
+    if (by_hint) {
+      bytes += static_cast<char>(hint.pure() ? 1 : 0);
+      bytes += Count(hint.reads().size());
+      for (const std::string& path : hint.reads()) bytes += Text(path);
+    }
     if (tag_will_do) bytes += tag;
     bytes += vector.message;
     EXPECT_EQ(HashOf(vector.sha256, bytes), vector.key);
@@ -227,7 +244,14 @@ TEST(KeyFormat, EveryVectorHolds) {
     ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
     if (!tag_will_do) {
       apiextensions::fn::proto::v1::RunFunctionRequest request;
-      ASSERT_TRUE(ProtobufParses(vector.request, &request));
+      std::string counts = vector.request;
+      if (by_hint) {
+        const char* const end =
+            WriteReadFields(vector.request, hint.root(), &counts[0]);
+        ASSERT_NE(end, nullptr);
+        counts.resize(static_cast<size_t>(end - counts.data()));
+      }
+      ASSERT_TRUE(ProtobufParses(counts, &request));
       if (vector.tune) {
         if (vector.masks.empty()) {
           EXPECT_EQ(Sorted(DriftsIn(vector.drifts)), Sorted(DriftsIn(request)));
@@ -243,9 +267,13 @@ TEST(KeyFormat, EveryVectorHolds) {
     DigestScratch scratch;
     const Digester digester(TestSeed(), scope,
                             *MaskSet::Parse(vector.masks, MaskRules::kAnyPath));
-    const Digest digest = digester.Compute({vector.request}, &scratch);
+    const Digest digest =
+        by_hint ? digester.ComputeByHint(vector.request, hint,
+                                         digester.HintPrefix(hint), &scratch)
+                : digester.Compute({vector.request}, &scratch);
     ASSERT_TRUE(digest.keyed);
     EXPECT_EQ(digest.key.Hex(), vector.key);
+    by_hints += by_hint;
     if (vector.tune) {
       EXPECT_EQ(digest.drift.Hex(), vector.drift);
       EXPECT_EQ(absl::BytesToHexString(digest.drifts),
@@ -253,6 +281,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     }
   }
   EXPECT_GE(tuned, 4);
+  EXPECT_GE(by_hints, 4);
 }
 
 // Digests are hashed with the widest vectors that a machine has, and with

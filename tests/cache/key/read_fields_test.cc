@@ -130,6 +130,7 @@ class Reducer {
   void Value(pb::Value* value, const Path& path) const {
     if (Whole(path)) return;
     if (value->has_struct_value()) {
+      if (!Related(path)) return value->mutable_struct_value()->Clear();
       Struct(value->mutable_struct_value(), path, false);
     }
     if (!value->has_list_value() || !Related(path)) return;
