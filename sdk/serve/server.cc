@@ -107,6 +107,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
                                                       Function function) {
   const absl::Status valid = Validate(options);
   if (!valid.ok()) return valid;
+  // Before gRPC makes its first ones, with the credentials.
+  const int threads =
+      options.threads > 0 ? options.threads : std::max(8, 4 * UsableCores());
+  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 8);
+  if (!enough.ok()) return enough;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (options.insecure) {
     credentials = grpc::InsecureServerCredentials();
@@ -115,10 +120,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
     if (!tls.ok()) return tls.status();
     credentials = *std::move(tls);
   }
-  const int threads =
-      options.threads > 0 ? options.threads : std::max(8, 4 * UsableCores());
-  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 8);
-  if (!enough.ok()) return enough;
   const std::string address = WithHost(options.address);
   const absl::Status free = sdk::serve::CheckFree(address);
   if (!free.ok()) return free;
