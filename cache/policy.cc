@@ -90,8 +90,8 @@ absl::optional<absl::Duration> Policy::Lifetime(
   // Zero is "do not cache", and `min` applies to what is stored at all.
   if (!said.has_value() || *said <= absl::ZeroDuration()) return absl::nullopt;
   absl::Duration lifetime = *said;
-  // What depends on nothing else lives until the request changes. An operator
-  // who sets a lifetime has the last word.
+  // A pure response lives until its request changes. An operator who sets a
+  // lifetime has the last word.
   if (response.pure && !options_.ttl_override.has_value()) {
     lifetime = LongestLifetime();
   }

@@ -95,11 +95,11 @@ class Digester {
   Digest Compute(absl::Span<const absl::string_view> slices,
                  DigestScratch* scratch) const;
 
-  // What keys by this hint begin with, in this scope.
+  // The bytes that keys by this hint begin with, in this scope.
   std::string HintPrefix(const Hint& hint) const;
-  // The key of `request` by a hint with this prefix. Without drift. What does
-  // not count is not read, so it may be anything. Like the next one, not with
-  // KeySource::kTag.
+  // The key of `request` by a hint with this prefix, without drift. Content
+  // that does not count is not read, so it may be anything. Like the next one,
+  // not with KeySource::kTag.
   Digest ComputeByHint(absl::string_view request, const Hint& hint,
                        absl::string_view prefix, DigestScratch* scratch) const;
   // A digest of the request's `input` alone, in this scope. It is no key.

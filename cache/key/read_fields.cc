@@ -96,7 +96,7 @@ class Walk {
   }
 
  private:
-  // What is at this node is read with all that is below it.
+  // The node was read with all that is below it.
   static bool IsRead(const MaskNode* node) {
     return node != nullptr && node->masked;
   }

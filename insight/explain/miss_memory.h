@@ -59,9 +59,9 @@ struct Lookup {
   // Keys are without drift (`tune: on`). Then no repeats are counted: drift
   // that is proven saves them already.
   bool tuned = false;
-  // What responses to such requests say that they depend on (`vary: on`). Other
-  // paths are no reason of a miss. Null: nothing is known. Valid during the
-  // call.
+  // With `vary: on`: the newest hint of responses to such requests. Paths that
+  // do not count by it are no reason of a miss. Null: none is known. Valid
+  // during the call.
   const cache::key::Hint* hint = nullptr;
 };
 

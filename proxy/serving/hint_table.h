@@ -95,7 +95,7 @@ class HintTable {
 
   mutable Mutex mutex_;
   absl::flat_hash_map<cache::key::Key, Input> inputs_ ABSL_GUARDED_BY(mutex_);
-  // Of these, the first learned last. An input in use is spared once.
+  // The inputs, the last learned first. One that is in use is spared once.
   std::list<cache::key::Key> order_ ABSL_GUARDED_BY(mutex_);
   size_t hints_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

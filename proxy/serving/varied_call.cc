@@ -206,7 +206,8 @@ bool VariedCall::IsFresh(const Key& plain, absl::Time now) const {
 }
 
 Key VariedCall::KeyOfHit(const Key& plain, absl::Time now) const {
-  Key best = plain;
+  // Without an entry, the key that a look-up begins with.
+  Key best = keys_.empty() ? plain : keys_[0].key;
   absl::Time latest = absl::InfinitePast();
   ForEachKey(plain, [&](const Key& key, const KnownHintPtr& hint) {
     for (const cache::store::Inspection& there : state_->store.Inspect(key)) {

@@ -98,7 +98,7 @@ class VariedCall {
                        absl::Time started, absl::Time now);
   // Whether a fresh entry in memory is under a key by hint.
   bool IsFresh(const cache::key::Key& plain, absl::Time now) const;
-  // The key whose entry, in any tier, answers the request. The plain key if
+  // The key whose entry, in any tier, answers the request. The first key if
   // there is none.
   cache::key::Key KeyOfHit(const cache::key::Key& plain, absl::Time now) const;
 

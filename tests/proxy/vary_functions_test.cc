@@ -74,7 +74,8 @@ struct Step {
 
 // Reads one node of a request: of which object, and where.
 struct Read {
-  int object = 0;  // 0: the composite; 1, 2: resources; 3, 4: required items
+  // 0 is the composite, 1 and 2 are resources, 3 and 4 required items.
+  int object = 0;
   std::vector<Step> path;
   bool size = false;  // how many elements it has
 };

@@ -46,11 +46,15 @@ struct Vector {
   std::string hint;    // `fncache-depends`
 };
 
-std::vector<Vector> ReadVectors(const std::string& page) {
+// Those behind this heading, up to `end`.
+std::vector<Vector> ReadVectors(const std::string& page,
+                                const std::string& heading,
+                                const std::string& end) {
   std::vector<Vector> vectors;
-  const size_t at = page.find("## Vectors");
+  const size_t at = page.find(heading);
   if (at == page.npos) return vectors;
-  for (absl::string_view line : absl::StrSplit(page.substr(at), '\n')) {
+  const std::string part = page.substr(at, page.find(end, at + 1) - at);
+  for (absl::string_view line : absl::StrSplit(part, '\n')) {
     const size_t colon = line.find(':');
     if (colon == line.npos) continue;
     const absl::string_view name = line.substr(0, colon);
@@ -192,7 +196,12 @@ std::vector<std::string> DriftsIn(
 TEST(KeyFormat, EveryVectorHolds) {
   const std::string page = ReadFile(std::filesystem::path(FNCACHE_SOURCE_DIR) /
                                     "docs" / "key-format.md");
-  const std::vector<Vector> vectors = ReadVectors(page);
+  std::vector<Vector> vectors = ReadVectors(page, "## Vectors", "\n## ");
+  const std::string depends = ReadFile(
+      std::filesystem::path(FNCACHE_SOURCE_DIR) / "docs" / "depends.md");
+  for (Vector& vector : ReadVectors(depends, "## Keys by hint", "\n## ")) {
+    vectors.push_back(std::move(vector));
+  }
   ASSERT_GE(vectors.size(), 20);
   KeyScope scope = {"function-auto-ready", kRunFunctionV1,
                     "function-auto-ready-6dd5cd0c8f2a"};

@@ -276,7 +276,7 @@ TEST(KeyByHint, DiffersFromHintToHint) {
   EXPECT_EQ(keys.size(), 6u);
 }
 
-// What was not read may be anything.
+// Content that was not read may be anything.
 TEST(KeyByHint, DoesNotReadWhatDoesNotCount) {
   const auto request = [](const std::string& status) {
     const auto field = [](uint32_t number, const std::string& bytes) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `vary: on`: which requests an answer with a hint serves, and which of several
 // entries of one request (docs/depends.md).
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,12 +59,20 @@ class CallVaryTest : public CallTest {
     EXPECT_TRUE(caller->Wait().ok());
     return caller;
   }
+  // Without the time that is left.
+  static std::string StatusOf(const CallerPtr& caller) {
+    std::string status = caller->cache_status();
+    const size_t at = status.find("; ttl=");
+    if (at == status.npos) return status;
+    return status.erase(at,
+                        std::min(status.find(';', at + 1), status.size()) - at);
+  }
   // The text of a call that is answered from the cache with this status.
   std::string Hit(const std::string& request, const std::string& status) {
     const int calls = function_.calls();
     auto caller = Send(request);
     EXPECT_TRUE(caller->Wait().ok());
-    EXPECT_EQ(caller->cache_status(), status);
+    EXPECT_EQ(StatusOf(caller), status);
     EXPECT_EQ(function_.calls(), calls);
     return caller->response().results(0).message();
   }
@@ -76,7 +85,7 @@ class CallVaryTest : public CallTest {
         .Compute({request}, &scratch)
         .key;
   }
-  static constexpr char kHintHit[] = "fncache; hit; ttl=54; detail=hint";
+  static constexpr char kHintHit[] = "fncache; hit; detail=hint";
 };
 
 TEST_F(CallVaryTest, RequestsThatAgreeOnWhatWasReadShareAnAnswer) {
@@ -84,7 +93,7 @@ TEST_F(CallVaryTest, RequestsThatAgreeOnWhatWasReadShareAnAnswer) {
   EXPECT_EQ(first->cache_status(), "fncache; fwd=miss; stored");
   auto hit = Send(Of("1", "b", "i", "mine"));
   EXPECT_TRUE(hit->Wait().ok());
-  EXPECT_EQ(hit->cache_status(), kHintHit);
+  EXPECT_EQ(StatusOf(hit), kHintHit);
   EXPECT_EQ(hit->response().meta().tag(), "mine");
   EXPECT_EQ(hit->response().results(0).message(), "one");
   // A read field, the input, and what no mask may hide.
@@ -102,7 +111,7 @@ TEST_F(CallVaryTest, WithoutVaryAHintIsPassedOnAndUnused) {
             std::vector<std::string>{kReadsSize});
   EXPECT_EQ(Run(Of("1", "b"), kReadsSize, "two")->cache_status(),
             "fncache; fwd=miss; stored");
-  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit; ttl=54"), "one");
+  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit"), "one");
 }
 
 TEST_F(CallVaryTest, TheHintIsNotPassedOn) {
@@ -113,15 +122,15 @@ TEST_F(CallVaryTest, TheHintIsNotPassedOn) {
 
 TEST_F(CallVaryTest, AnAnswerWithoutAHintIsOfItsRequestAlone) {
   Run(Of("1", "a"), "", "one");
-  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit; ttl=54"), "one");
+  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit"), "one");
   Run(Of("1", "b"), "", "two");
-  EXPECT_EQ(Hit(Of("1", "b"), "fncache; hit; ttl=54"), "two");
+  EXPECT_EQ(Hit(Of("1", "b"), "fncache; hit"), "two");
 }
 
 TEST_F(CallVaryTest, ARefusedHintIsCountedAndItsAnswerStoredAsWithoutOne) {
   for (const char* hint : {"reads=(", "pure", "reads=(\"no.such\")"}) {
     Run(Of("1", hint), hint, hint);
-    EXPECT_EQ(Hit(Of("1", hint), "fncache; hit; ttl=54"), hint);
+    EXPECT_EQ(Hit(Of("1", hint), "fncache; hit"), hint);
   }
   EXPECT_EQ(proxy_->handler().VaryFigures().refused, 3u);
   EXPECT_EQ(proxy_->handler().VaryFigures().hints, 0u);
@@ -157,7 +166,7 @@ TEST_F(CallVaryTest, TheLastFourHintsAreTried) {
   EXPECT_EQ(proxy_->handler().VaryFigures().hints, 4u);
   // The first is forgotten; and when it comes again, what was stored under it
   // before counts as none.
-  Run(Of("0", "c"), hint(9), "other");
+  Run(Of("8", "c"), hint(9), "other");
   Run(Of("7", "c"), hint(0), "seven");
   Run(Of("0", "b"), hint(0), "again");
   EXPECT_EQ(Hit(Of("0", "d"), kHintHit), "again");
@@ -174,7 +183,7 @@ TEST_F(CallVaryTest, ALaterAnswerUnderAnotherHintEndsTheEarlierOnes) {
   EXPECT_EQ(Hit(Of("1", "a"), kHintHit), "newer");
   // So is the plain one.
   Run(Of("1", "a"), "", "plain", 60, {{"cache-control", "no-cache"}});
-  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit; ttl=54"), "plain");
+  EXPECT_EQ(Hit(Of("1", "a"), "fncache; hit"), "plain");
   Run(Of("1", "a"), kReadsSize, "last", 60, {{"cache-control", "no-cache"}});
   EXPECT_EQ(Hit(Of("1", "a"), kHintHit), "last");
 }
@@ -227,7 +236,8 @@ TEST_F(CallVaryTest, AnEntryByHintIsRefreshed) {
   Proxy().clock.Advance(absl::Seconds(56));
   auto stale = Send(Of("1", "b"));
   EXPECT_TRUE(stale->Wait().ok());
-  EXPECT_EQ(stale->cache_status(), "fncache; hit; ttl=-3; detail=hint");
+  EXPECT_EQ(StatusOf(stale), kHintHit);
+  EXPECT_NE(stale->cache_status().find("; ttl=-"), std::string::npos);
   const auto call = function_.Next();
   call->AddTrailer("fncache-depends", kReadsSize);
   call->Answer(Says("new"));
@@ -271,7 +281,9 @@ TEST_F(CallVaryTest, PureMakesNothingCacheableThatIsNot) {
 TEST_F(CallVaryTest, AnOperatorsLifetimeIsStronger) {
   options_.policy.ttl_override = absl::Seconds(100);
   Run(Of("1", "a"), absl::StrCat(kReadsSize, ", pure"), "one");
-  EXPECT_EQ(Hit(Of("1", "b"), "fncache; hit; ttl=90; detail=hint"), "one");
+  auto hit = Send(Of("1", "b"));
+  EXPECT_TRUE(hit->Wait().ok());
+  EXPECT_EQ(hit->cache_status(), "fncache; hit; ttl=90; detail=hint");
 }
 
 // ---- Bypass, flights, purge.
@@ -332,7 +344,7 @@ TEST_F(CallVaryTest, APurgedKeyLetsNoEarlierEntryComeBack) {
   proxy_->handler().DetachFlight(key);
   EXPECT_EQ(Run(request, "", "new")->cache_status(),
             "fncache; fwd=miss; stored");
-  EXPECT_EQ(Hit(request, "fncache; hit; ttl=54"), "new");
+  EXPECT_EQ(Hit(request, "fncache; hit"), "new");
   // Others are not affected.
   Run(Of("2", "x"), kReadsSize, "two");
   EXPECT_EQ(Hit(Of("2", "y"), kHintHit), "two");
@@ -381,7 +393,7 @@ TEST_F(CallVaryTest, LooksBelowUnderEachKeyTheNewestHintFirst) {
   store_->NextLookup()({});
   store_->NextLookup()({entry, false});
   EXPECT_TRUE(caller->Wait().ok());
-  EXPECT_EQ(caller->cache_status(), kHintHit);
+  EXPECT_EQ(StatusOf(caller), kHintHit);
 }
 
 // ---- Large requests.
