@@ -14,8 +14,10 @@ void Storage(fn::Context& ctx) {
   auto xr = ctx.composite<XStorageBucket>();
   auto wanted = xr.observed().spec().parameters();
   auto bucket = ctx.resource<gcp::Bucket>("bucket");
-  bucket.spec().forProvider().location(wanted.location()).versioning(
-      {gcp::Bucket::Spec::ForProvider::VersioningItem().enabled(
+  bucket.spec()
+      .forProvider()
+      .location(wanted.location())
+      .versioning({gcp::Bucket::Spec::ForProvider::VersioningItem().enabled(
           wanted.versioning())});
   if (bucket.spec().forProvider().location() == "US") {
     bucket.spec().forProvider().storageClass("STANDARD");

@@ -226,7 +226,7 @@ class RunFunctionCall final
 
   cache::key::Key key_;    // all zero: it has none (yet)
   cache::key::Key drift_;  // its drift digest; all zero without tuning
-  std::shared_ptr<TunedCall> tuned_;  // with tuning, if no answer was found
+  std::shared_ptr<TunedCall> tuned_;    // with tuning, if no answer was found
   std::unique_ptr<VariedCall> varied_;  // with `vary: on`, once keyed
   // These are set when the look-up in memory finds no answer.
   absl::InlinedVector<char, kUsualTag> tag_;

@@ -71,9 +71,9 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
 
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
-  absl::optional<Refresh> refresh = Refresh::Open(
-      &context_, state_, {key_, drift_}, entry->started(), tuned_,
-      varied_.get(), *incoming_);
+  absl::optional<Refresh> refresh =
+      Refresh::Open(&context_, state_, {key_, drift_}, entry->started(), tuned_,
+                    varied_.get(), *incoming_);
   // If the function runs for a refresh, none of its time is saved.
   Answer(entry, tag, now, cache::Outcome::kStaleHit,
          /*saves=*/!refresh.has_value());

@@ -33,8 +33,7 @@ cache::key::Key FunctionHandler::KeyOfHit(Method method,
                                           const cache::key::Key& plain) {
   const FunctionStatePtr state = State();
   if (!state->options.varies()) return plain;
-  const auto varied =
-      VariedCall::Make(&context_.hints, state, method, request);
+  const auto varied = VariedCall::Make(&context_.hints, state, method, request);
   if (varied == nullptr) return plain;
   varied->MakeKeys(request);
   return varied->KeyOfHit(plain, context_.clock.Now());

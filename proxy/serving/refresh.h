@@ -30,9 +30,9 @@ class Refresh final {
  public:
   // Opens a refresh with the request of `call`, whose entry started at `than`
   // and is past its time.
-  // `tuned` is null without tuning, `varied` without `vary: on`. Absent: the refresh is not needed or not
-  // possible. From now on misses of the key and drift wait for it, so Launch
-  // must follow. Until then `call` may end.
+  // `tuned` is null without tuning, `varied` without `vary: on`. Absent: the
+  // refresh is not needed or not possible. From now on misses of the key and
+  // drift wait for it, so Launch must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
                                       const FlightKey& key, absl::Time than,

@@ -343,24 +343,24 @@ void UpstreamRun::Apply(const transport::Message& response) {
   const cache::key::Key& found_key = varied_ != nullptr && varied_->by_hint()
                                          ? varied_->entry_key()
                                          : FillKey();
-  if (may_store() && (shadow_ == nullptr ||
-                      shadow_->Judge(
-                          *view, found_key,
-                          state_->policy.options().max_entry_bytes,
-                          &state_->store,
-                          [&](const cache::store::Entry& entry) {
-                            return state_->FreshnessForItself(found_key, entry,
-                                                              ended_) ==
-                                   cache::Freshness::kFresh;
-                          },
-                          ended_))) {
+  if (may_store() &&
+      (shadow_ == nullptr ||
+       shadow_->Judge(
+           *view, found_key, state_->policy.options().max_entry_bytes,
+           &state_->store,
+           [&](const cache::store::Entry& entry) {
+             return state_->FreshnessForItself(found_key, entry, ended_) ==
+                    cache::Freshness::kFresh;
+           },
+           ended_))) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
     ObeyNewest(view->facts, &storing);
   }
   refusal_ = storing.refusal;
-  if (storing.store && shadow_ != nullptr) shadow_->Remember(FillKey(), started_);
+  if (storing.store && shadow_ != nullptr)
+    shadow_->Remember(FillKey(), started_);
   cache::store::EntryRef older;
   if (tuned_ != nullptr && tuned_->learns) {
     older = state_->store.GetMemory(key_, ended_).entry;

@@ -648,8 +648,9 @@ TEST_F(CommandLineTest, HelpOfACommandBelowAnother) {
 
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
-  for (const char* command : {"serve", "function", "demo", "load", "explain",
-                              "probe", "advise", "replay", "admin", "health", "sdk"}) {
+  for (const char* command :
+       {"serve", "function", "demo", "load", "explain", "probe", "advise",
+        "replay", "admin", "health", "sdk"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

@@ -472,8 +472,9 @@ Observable<std::string> Base64(const Observable<std::string>& text);
 // The document that `text` is, as Kubernetes reads YAML. Broken YAML makes the
 // call FATAL where the value is used.
 Value Yaml(std::string_view text);
-// The parts, joined by dashes, as a DNS label (RFC 1123): at most 63 characters.
-// If characters had to be changed or cut, a hash of all parts is at the end.
+// The parts, joined by dashes, as a DNS label (RFC 1123): at most 63
+// characters. If characters had to be changed or cut, a hash of all parts is at
+// the end.
 Observable<std::string> ChildName(
     std::initializer_list<Observable<std::string>> parts);
 
