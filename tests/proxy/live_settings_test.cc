@@ -203,6 +203,22 @@ class LiveSettingsTest : public ReloadTest,
     Reload("tune: on\n");
     EXPECT_TRUE(Call(two).hit()) << "its entry of before";
   }
+  void Vary() {
+    Start("");
+    Ask ask;
+    ask.spec = "hinted";
+    Call(ask);
+    ask.version = "2";
+    EXPECT_FALSE(Call(ask).hit());
+    Reload("vary: on\n");
+    ask.version = "3";
+    EXPECT_FALSE(Call(ask).hit());
+    ask.version = "4";
+    EXPECT_TRUE(Call(ask, /*masked=*/true).hit());
+    Reload("");
+    ask.version = "5";
+    EXPECT_FALSE(Call(ask).hit());
+  }
   void TuneShare() {
     const std::string runs =
         "fncache_upstream_requests_total{function_name=\"function\",code="
@@ -625,6 +641,7 @@ LiveSettingsTest::Checks() {
       {"key_hash", &Self::KeyHash},
       {"mask", &Self::Mask},
       {"tune", &Self::Tune},
+      {"vary", &Self::Vary},
       {"tune_share", &Self::TuneShare},
       {"bypass_metadata", &Self::BypassMetadata},
       {"operations", &Self::Operations},

@@ -33,7 +33,9 @@ namespace fn = apiextensions::fn::proto::v1;
 
 // A request's content and the function's behaviour.
 struct Ask {
-  std::string spec = "1";     // never masked
+  // Never masked. If it is "hinted", the answer says that it depends on nothing
+  // else.
+  std::string spec = "1";
   std::string version = "1";  // what @versions hides
   std::string tag = "tag";
   std::string resource;    // a resource's name, if there is to be one
@@ -140,6 +142,10 @@ class ReloadTest : public ::testing::Test {
             MutexLock lock(&mutex_);
             held_.push_back(call);
             return;
+          }
+          if (spec.at("id").string_value() == "hinted") {
+            call->AddTrailer("fncache-depends",
+                             "reads=(\"observed.composite.resource.spec\")");
           }
           call->Answer(ResponseTo(request).SerializeAsString());
         }) {}
