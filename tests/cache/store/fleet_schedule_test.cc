@@ -41,7 +41,8 @@ void TrySchedules(uint32_t first, uint32_t count) {
   EXPECT_GT(totals.firm, count);
   EXPECT_GT(totals.learned, count);
   EXPECT_GT(totals.lost_data, count / 4);
-  EXPECT_GT(totals.meddled, count / 20);
+  // About count / 16, and chance is large in 200 schedules.
+  EXPECT_GT(totals.meddled, count / 40);
   EXPECT_GT(totals.nested, count);
   EXPECT_GT(totals.pauses, count / 20);
 }
