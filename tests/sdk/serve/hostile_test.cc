@@ -221,7 +221,7 @@ TEST(HostileProcessTest, MemoryOfLargeCallsIsGivenBack) {
   Process process(kPlain);
   const std::string address = process.address();
   EXPECT_TRUE(Call(address).ok());
-  const int before = process.Status("VmRSS");
+  [[maybe_unused]] const int before = process.Status("VmRSS");
   std::vector<std::thread> callers;
   for (int i = 0; i < 16; ++i) {
     callers.emplace_back([&] {
