@@ -3,6 +3,7 @@
 // bytes choose. The response is a message that answers the same request again,
 // and a FATAL one has what the request desires. It stays the same whatever
 // becomes of the content that the hint does not name.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -171,6 +172,8 @@ class Alterer {
   }
 
   void Alter(lazy::Resource* resource, const std::string& path) {
+    // A broken document counts as read. Protobuf repairs some of them.
+    if (std::count(reads_.begin(), reads_.end(), path + ".resource")) return;
     std::string bytes;
     for (const std::string& piece : resource->resource()) bytes += piece;
     google::protobuf::Struct object;
