@@ -221,6 +221,21 @@ class LiveSettingsTest : public ReloadTest,
     drift();
     EXPECT_TRUE(Eventually([&] { return Metric(runs) > calls; }));
   }
+  void Vary() {
+    Start("");
+    Ask one;
+    one.metadata = "x-hint";
+    Ask two = one;
+    two.version = "2";
+    Call(one);
+    EXPECT_FALSE(Call(two).hit());
+    Reload("vary: on\n");
+    one.spec = two.spec = "2";
+    Call(one);
+    EXPECT_TRUE(Call(two).hit());
+    Reload("");
+    EXPECT_FALSE(Call(two).hit());
+  }
   void BypassMetadata() {
     Start("");
     Ask ask;
@@ -625,6 +640,7 @@ LiveSettingsTest::Checks() {
       {"key_hash", &Self::KeyHash},
       {"mask", &Self::Mask},
       {"tune", &Self::Tune},
+      {"vary", &Self::Vary},
       {"tune_share", &Self::TuneShare},
       {"bypass_metadata", &Self::BypassMetadata},
       {"operations", &Self::Operations},

@@ -43,7 +43,7 @@ struct Ask {
   bool secret = false;     // the answer holds one
   bool hold = false;       // the function waits for Release
   bool operation = false;  // no composite asks: it is the input instead
-  std::string metadata;    // a key that the call carries
+  std::string metadata;    // a key that the call carries; x-hint: get a hint
   size_t metadata_bytes = 1;
 
   // The answer's text, which identifies the request.
@@ -140,6 +140,10 @@ class ReloadTest : public ::testing::Test {
             MutexLock lock(&mutex_);
             held_.push_back(call);
             return;
+          }
+          if (call->metadata.count("x-hint") > 0) {
+            call->AddTrailer("fncache-depends",
+                             "reads=(\"observed.composite.resource.spec\")");
           }
           call->Answer(ResponseTo(request).SerializeAsString());
         }) {}
