@@ -232,7 +232,7 @@ class LiveSettingsTest : public ReloadTest,
     Reload("vary: on\n");
     one.spec = two.spec = "2";
     Call(one);
-    EXPECT_TRUE(Call(two).hit());
+    EXPECT_TRUE(Call(two, /*masked=*/true).hit());
     Reload("");
     EXPECT_FALSE(Call(two).hit());
   }
