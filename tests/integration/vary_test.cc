@@ -27,6 +27,7 @@ namespace fn = apiextensions::fn::proto::v1;
 using nlohmann::json;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 // Answers with the composite's spec.size and how many runs there were, and
 // sends a hint to callers behind a daemon.
@@ -136,7 +137,7 @@ class VaryTest : public ::testing::Test {
         stub_->RunFunction(&context, request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.meta().tag(), request.meta().tag());
-    EXPECT_EQ(context.GetServerTrailingMetadata().count("fncache-depends"), 0u);
+    hints_ = context.GetServerTrailingMetadata().count("fncache-depends");
     text_ = response.results_size() == 0 ? "" : response.results(0).message();
     const auto header = context.GetServerInitialMetadata().find("cache-status");
     return header == context.GetServerInitialMetadata().end()
@@ -157,13 +158,14 @@ class VaryTest : public ::testing::Test {
   std::unique_ptr<Process> process_;
   std::unique_ptr<fn::FunctionRunnerService::Stub> stub_;
   std::string text_;
+  size_t hints_ = 0;  // that the last response had
 };
 
 TEST_F(VaryTest, AfterARestartTheFirstResponseBringsTheHintAgain) {
   const std::string disk = absl::StrCat(
       "vary: on\ngeneration: g\ncache: {dir: \"", dir_.File("cache"), "\"}\n");
   Start(disk);
-  EXPECT_EQ(Call(Of("1", "a")), "fwd=miss; stored");
+  EXPECT_THAT(Call(Of("1", "a")), StartsWith("fwd=miss; stored"));
   EXPECT_TRUE(HitsByHint(Of("1", "b")));
   ASSERT_TRUE(Eventually([&] {
     return Sample(Get("/metrics"), "fncache_tier_entries{tier=\"disk\"}") == 1;
@@ -172,7 +174,7 @@ TEST_F(VaryTest, AfterARestartTheFirstResponseBringsTheHintAgain) {
   EXPECT_EQ(process_->Wait(), 0);
   Start(disk);
   EXPECT_EQ(Metric("fncache_vary_hints"), 0);
-  EXPECT_EQ(Call(Of("2", "a")), "fwd=miss; stored");
+  EXPECT_THAT(Call(Of("2", "a")), StartsWith("fwd=miss; stored"));
   EXPECT_TRUE(HitsByHint(Of("1", "c")));
   EXPECT_EQ(text_, "1 run 1");
   EXPECT_EQ(function_.runs(), 2);
@@ -181,10 +183,12 @@ TEST_F(VaryTest, AfterARestartTheFirstResponseBringsTheHintAgain) {
 TEST_F(VaryTest, AReloadSwitchesIt) {
   Start();
   Call(Of("1", "a"));
+  EXPECT_EQ(hints_, 0u) << "it is for the daemon";
   EXPECT_TRUE(HitsByHint(Of("1", "b")));
   WriteFile(file_, Settings("vary: off\n"));
   EXPECT_THAT(Admin({"reload"}), HasSubstr("vary"));
   EXPECT_THAT(Call(Of("1", "c")), HasSubstr("fwd=miss"));
+  EXPECT_EQ(hints_, 1u) << "it passes as it came";
   WriteFile(file_, Settings("vary: on\n"));
   Admin({"reload"});
   EXPECT_TRUE(HitsByHint(Of("1", "d")));
@@ -219,7 +223,7 @@ TEST_F(VaryTest, OperatorsFindAndPurgeTheEntryThatAHitTakes) {
   Admin({"purge", "--key", key});
   EXPECT_THAT(Admin({"lookup", "--request", request}),
               HasSubstr("no tier has an entry"));
-  EXPECT_EQ(Call(Of("1", "b")), "fwd=miss; stored");
+  EXPECT_THAT(Call(Of("1", "b")), StartsWith("fwd=miss; stored"));
   EXPECT_EQ(text_, "1 run 3");
   EXPECT_TRUE(HitsByHint(Of("1", "a")));
   EXPECT_TRUE(HitsByHint(Of("2", "b")));

@@ -203,22 +203,6 @@ class LiveSettingsTest : public ReloadTest,
     Reload("tune: on\n");
     EXPECT_TRUE(Call(two).hit()) << "its entry of before";
   }
-  void Vary() {
-    Start("");
-    Ask ask;
-    ask.spec = "hinted";
-    Call(ask);
-    ask.version = "2";
-    EXPECT_FALSE(Call(ask).hit());
-    Reload("vary: on\n");
-    ask.version = "3";
-    EXPECT_FALSE(Call(ask).hit());
-    ask.version = "4";
-    EXPECT_TRUE(Call(ask, /*masked=*/true).hit());
-    Reload("");
-    ask.version = "5";
-    EXPECT_FALSE(Call(ask).hit());
-  }
   void TuneShare() {
     const std::string runs =
         "fncache_upstream_requests_total{function_name=\"function\",code="
@@ -236,6 +220,21 @@ class LiveSettingsTest : public ReloadTest,
     Reload("tune: on\ntune_share: 1\n");
     drift();
     EXPECT_TRUE(Eventually([&] { return Metric(runs) > calls; }));
+  }
+  void Vary() {
+    Start("");
+    Ask one;
+    one.metadata = "x-hint";
+    Ask two = one;
+    two.version = "2";
+    Call(one);
+    EXPECT_FALSE(Call(two).hit());
+    Reload("vary: on\n");
+    one.spec = two.spec = "2";
+    Call(one);
+    EXPECT_TRUE(Call(two, /*masked=*/true).hit());
+    Reload("");
+    EXPECT_FALSE(Call(two).hit());
   }
   void BypassMetadata() {
     Start("");

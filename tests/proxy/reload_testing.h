@@ -33,9 +33,7 @@ namespace fn = apiextensions::fn::proto::v1;
 
 // A request's content and the function's behaviour.
 struct Ask {
-  // Never masked. If it is "hinted", the answer says that it depends on nothing
-  // else.
-  std::string spec = "1";
+  std::string spec = "1";     // never masked
   std::string version = "1";  // what @versions hides
   std::string tag = "tag";
   std::string resource;    // a resource's name, if there is to be one
@@ -45,7 +43,7 @@ struct Ask {
   bool secret = false;     // the answer holds one
   bool hold = false;       // the function waits for Release
   bool operation = false;  // no composite asks: it is the input instead
-  std::string metadata;    // a key that the call carries
+  std::string metadata;    // a key that the call carries; x-hint: get a hint
   size_t metadata_bytes = 1;
 
   // The answer's text, which identifies the request.
@@ -143,7 +141,7 @@ class ReloadTest : public ::testing::Test {
             held_.push_back(call);
             return;
           }
-          if (spec.at("id").string_value() == "hinted") {
+          if (call->metadata.count("x-hint") > 0) {
             call->AddTrailer("fncache-depends",
                              "reads=(\"observed.composite.resource.spec\")");
           }
