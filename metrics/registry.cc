@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "metrics/registry.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <utility>
 
@@ -81,6 +82,7 @@ absl::optional<prometheus::ClientMetric> ReadSeries(Type type,
   switch (type) {
     case Type::kCounter:
       metric.counter.value = ReadValue(series);
+      if (std::isnan(metric.counter.value)) return absl::nullopt;
       if (series.exposed == Exposed::kOnceCounted &&
           metric.counter.value == 0) {
         return absl::nullopt;
@@ -88,6 +90,7 @@ absl::optional<prometheus::ClientMetric> ReadSeries(Type type,
       break;
     case Type::kGauge:
       metric.gauge.value = ReadValue(series);
+      if (std::isnan(metric.gauge.value)) return absl::nullopt;
       break;
     case Type::kHistogram:
       metric.histogram = ReadHistogram(series.histogram);

@@ -63,7 +63,8 @@ class Registry {
   // A scrape gets its series once something was observed.
   Histogram AddHistogram(const Family& family, const Values& values,
                          const Buckets& buckets);
-  // A gauge or counter read by calling `read`, on the scraping thread.
+  // A gauge or counter read by calling `read`, on the scraping thread. A scrape
+  // gets no series while the value is NaN.
   // Precondition: `read` can be called until the registry is gone.
   void AddCallback(const Family& family, const Values& values,
                    std::function<double()> read);

@@ -50,7 +50,12 @@ void WatchFunction(cache::FunctionId id, const transport::Listener& listener,
       [&upstream] { return static_cast<size_t>(upstream.connected()); });
   instruments->WatchBackingOff(id, [handler] { return handler->BackingOff(); });
   instruments->WatchTune(id, [handler] { return handler->TuneFigures(); });
-  instruments->WatchVary(id, [handler] { return handler->VaryFigures(); });
+  instruments->WatchVary(id,
+                         [handler]() -> absl::optional<telemetry::VaryFigures> {
+                           if (!handler->State()->options.varies())
+                             return absl::nullopt;
+                           return handler->VaryFigures();
+                         });
 }
 
 telemetry::FunctionFacts FactsOf(const transport::Listener& listener,

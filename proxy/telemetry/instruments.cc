@@ -3,6 +3,7 @@
 #include "proxy/telemetry/instruments.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -704,12 +705,15 @@ void Instruments::WatchTune(cache::FunctionId id,
         [](Now now) { return now.steps_vary; });
 }
 
-void Instruments::WatchVary(cache::FunctionId id,
-                            std::function<VaryFigures()> figures) {
+void Instruments::WatchVary(
+    cache::FunctionId id,
+    std::function<absl::optional<VaryFigures>()> figures) {
   const std::string& name = function(id).name();
   const auto watch = [&](absl::string_view metric, auto VaryFigures::*field) {
     impl_->registry.AddCallback(Metric(metric), {name}, [figures, field] {
-      return static_cast<double>(figures().*field);
+      const absl::optional<VaryFigures> now = figures();
+      return now.has_value() ? static_cast<double>((*now).*field)
+                             : std::numeric_limits<double>::quiet_NaN();
     });
   };
   watch("fncache_vary_hits_total", &VaryFigures::hits);

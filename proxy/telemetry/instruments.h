@@ -447,8 +447,10 @@ class Instruments {
   void WatchBackingOff(cache::FunctionId id, std::function<size_t()> keys);
   // The tuning of the function. Each scrape asks for each figure.
   void WatchTune(cache::FunctionId id, std::function<TuneFigures()> figures);
-  // The hints of the function's responses.
-  void WatchVary(cache::FunctionId id, std::function<VaryFigures()> figures);
+  // The hints of the function's responses. No series while it has none
+  // (nullopt), that is, without `vary: on`.
+  void WatchVary(cache::FunctionId id,
+                 std::function<absl::optional<VaryFigures>()> figures);
   // The bytes that calls in progress use, by stage.
   struct InflightFigures {
     uint64_t reading = 0;

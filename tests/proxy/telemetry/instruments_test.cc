@@ -666,7 +666,7 @@ TEST(SeriesTest, FiveIdleFunctionsHaveFewerThan700) {
         id, [] { return size_t{0}; }, [] { return size_t{0}; });
     instruments.WatchBackingOff(id, [] { return size_t{0}; });
     instruments.WatchTune(id, [] { return TuneFigures(); });
-    instruments.WatchVary(id, [] { return VaryFigures(); });
+    instruments.WatchVary(id, [] { return absl::nullopt; });
   }
   const PurgeMetrics purges(instruments.registry(),
                             std::make_shared<cache::store::Bans>());
