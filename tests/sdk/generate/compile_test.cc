@@ -153,17 +153,17 @@ void ExpectToSetEveryField(const Generated& generated, size_t step) {
   }
 }
 
-TEST(CompileTest, EachHeaderOfTheTrapsCompilesAlone) {
+TEST(HeavyModelsTest, EachHeaderOfTheTrapsCompilesAlone) {
   const Generated generated({Traps()});
   ExpectToCompileAlone(generated, generated.BySize());
 }
 
-TEST(CompileTest, AProgramSetsEveryFieldOfTheTraps) {
+TEST(HeavyModelsTest, AProgramSetsEveryFieldOfTheTraps) {
   const Generated generated({Traps()});
   ExpectToSetEveryField(generated, 1);
 }
 
-class RealDefinitions : public ::testing::TestWithParam<const char*> {
+class HeavyRealDefinitions : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     path_ = (testing::DataFolder() / GetParam()).string();
@@ -177,7 +177,7 @@ class RealDefinitions : public ::testing::TestWithParam<const char*> {
 
 // The short form compiles the largest, which have the most classes and names,
 // and some of the others.
-TEST_P(RealDefinitions, EachHeaderCompilesAlone) {
+TEST_P(HeavyRealDefinitions, EachHeaderCompilesAlone) {
   const Generated generated({path_});
   std::vector<std::string> files = generated.BySize();
   ASSERT_GT(files.size(), 200u);
@@ -189,12 +189,12 @@ TEST_P(RealDefinitions, EachHeaderCompilesAlone) {
   ExpectToCompileAlone(generated, chosen);
 }
 
-TEST_P(RealDefinitions, AProgramSetsEveryField) {
+TEST_P(HeavyRealDefinitions, AProgramSetsEveryField) {
   const Generated generated({path_});
   ExpectToSetEveryField(generated, testing::ShortOrLong(12, 1));
 }
 
-INSTANTIATE_TEST_SUITE_P(Data, RealDefinitions,
+INSTANTIATE_TEST_SUITE_P(Data, HeavyRealDefinitions,
                          ::testing::Values("crds", "openapi"));
 
 // CPU seconds and KB at the peak that a compiler takes for a source.
@@ -219,7 +219,7 @@ Cost CostOf(const std::string& command) {
           usage.ru_maxrss};
 }
 
-TEST(CompileTest, TheLargestDefinitionCostsLessThanTheHeadersOfGrpc) {
+TEST(HeavyModelsTest, TheLargestDefinitionCostsLessThanTheHeadersOfGrpc) {
   const std::filesystem::path crd =
       testing::DataFolder() /
       "crds/kopium_argoproj.io_clusterworkflowtemplates.yaml";
