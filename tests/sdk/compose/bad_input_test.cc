@@ -117,7 +117,10 @@ TEST(BadInput, BrokenDocumentsAreFatalWhenTheyAreAccessed) {
       {deep.struct_value().SerializeAsString(),
        "is nested deeper than 330 levels"},
   };
-  for (const auto& [bytes, why] : documents) {
+  for (const auto& document : documents) {
+    // clang captures no structured binding.
+    const auto& bytes = std::get<0>(document);
+    const auto& why = std::get<1>(document);
     lazy::RunFunctionRequest request;
     request.mutable_observed()->mutable_composite()->add_resource(bytes);
     auto& desired = *request.mutable_desired()->mutable_resources();

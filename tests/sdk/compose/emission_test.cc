@@ -478,7 +478,10 @@ TEST(Emission, ObservedHandlesAreReadOnly) {
   };
   Caller call;
   call.Observed("a", "{metadata: {name: x}, status: {}}");
-  for (const auto& [write, text] : writes) {
+  for (const auto& one : writes) {
+    // clang captures no structured binding.
+    const auto& write = std::get<0>(one);
+    const auto& text = std::get<1>(one);
     call([&](fn::Context& ctx) { write(ctx, ctx.existing("a").observed()); });
     EXPECT_THAT(call.Results(), ElementsAre("FATAL: " + text));
   }
