@@ -9,10 +9,11 @@
 // that any server on gRPC C++ spends, and "the limit" that the daemon is
 // measured against; behind a proxy it is the instant function.
 //
-//   limit_server --listen HOST:PORT --response FILE [--workers N]
+//   limit_server --listen HOST:PORT --response FILE [--workers N] [--hint TEXT]
 //
-// FILE holds the message, unframed. Prints "listening on HOST:PORT" on stderr
-// (the real port where 0 was asked) and serves until it is killed.
+// FILE holds the message, unframed. With TEXT it is a function that says what
+// its responses depend on (docs/depends.md). Prints "listening on HOST:PORT" on
+// stderr (the real port where 0 was asked) and serves until it is killed.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -61,6 +62,7 @@ struct Worker {
   grpc::AsyncGenericService* service;
   grpc::ServerCompletionQueue* queue;
   const grpc::ByteBuffer* response;
+  const std::string* hint;
   std::vector<Call*> idle;
 };
 
@@ -102,6 +104,9 @@ class Call {
           return;
         }
         request_.Clear();
+        if (!worker_->hint->empty()) {
+          rpc_->context.AddTrailingMetadata("fncache-depends", *worker_->hint);
+        }
         rpc_->stream.WriteAndFinish(*worker_->response, grpc::WriteOptions(),
                                     grpc::Status::OK, this);
         return;
@@ -143,6 +148,7 @@ int main(int argc, char** argv) {
 
   std::string listen = "127.0.0.1:0";
   std::string file;
+  std::string hint;
   int workers =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   fncache::CommandLine line(
@@ -153,6 +159,7 @@ int main(int argc, char** argv) {
   line.AddOption("--workers", &workers, "threads, each with a completion queue")
       .ShowDefault()
       .Positive();
+  line.AddOption("--hint", &hint, "the trailing metadata fncache-depends");
   const absl::optional<int> code = line.ParseForMain(argc, argv);
   if (code.has_value()) return *code;
 
@@ -187,7 +194,8 @@ int main(int argc, char** argv) {
   }
   std::vector<std::thread> threads;
   for (const auto& queue : queues) {
-    threads.emplace_back(Serve, Worker{&service, queue.get(), &response, {}});
+    threads.emplace_back(Serve,
+                         Worker{&service, queue.get(), &response, &hint, {}});
   }
   std::fprintf(stderr, "listening on %s:%d\n",
                listen.substr(0, listen.rfind(':')).c_str(), port);

@@ -181,6 +181,7 @@ def chosen_profile(arguments) -> Profile:
                 for name in (
                     "shapes",
                     "forward_shapes",
+                    "vary_shapes",
                     "latency_shapes",
                     "cost_shapes",
                     "instruction_shapes",

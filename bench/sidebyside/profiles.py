@@ -62,6 +62,7 @@ class Profile:
     forward_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
     forward_loads: Tuple[Load, ...] = (ONE_BUSY, SIXTEEN)
     tune_shapes: Tuple[str, ...] = ("17k",)
+    vary_shapes: Tuple[str, ...] = ("130k",)
     nginx: bool = True
     haproxy: bool = True
     latency_shapes: Tuple[str, ...] = ("4k", "17k", "130k")
@@ -85,6 +86,7 @@ ALL_SECTIONS = (
     "hits",
     "forward",
     "tune",
+    "vary",
     "disk",
     "latency",
     "cost",

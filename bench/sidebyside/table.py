@@ -9,6 +9,7 @@ SECTION_TITLES = {
     "hits": "Hits",
     "forward": "Forwarded calls, every key unique",
     "tune": "Tuning",
+    "vary": "Hits by hint",
     "disk": "Disk tier",
     "latency": "Latency",
     "cost": "Cost of a hit",

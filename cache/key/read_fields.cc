@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/key/read_fields.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +32,16 @@ bool IsOneStruct(const char* p, const char* end) {
 
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
+// Asks for bytes that will be read soon: the next object, if it is as large as
+// this one. Its fields lie behind each other's lengths, so that no cache could
+// know.
+void Prefetch(const char* p, ptrdiff_t size) {
+  constexpr ptrdiff_t kMost = 4 << 10;
+  for (ptrdiff_t i = 0; i < std::min(size, kMost); i += 64) {
+    __builtin_prefetch(p + i);
+  }
+}
+
 class Walk {
  public:
   explicit Walk(char* out) : out_(out) {}
@@ -46,6 +57,7 @@ class Walk {
       const char* const start = p;
       uint32_t tag;
       if (!SkipField(&p, end, depth, &tag)) return false;
+      Prefetch(p, std::min(p - start, end - p));
       const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
       const MaskNode* const below = field == nullptr || node == nullptr
                                         ? nullptr
