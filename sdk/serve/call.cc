@@ -38,9 +38,14 @@ absl::string_view View(grpc::string_ref text) {
 // The response as gRPC sends it, without a copy.
 grpc::ByteBuffer BufferOf(std::string text) {
   auto* const owned = new std::string(std::move(text));
+  ReleaseTo(owned);
   const grpc::Slice slice(
       owned->data(), owned->size(),
-      [](void* string) { delete static_cast<std::string*>(string); }, owned);
+      [](void* string) {
+        AcquireFrom(string);
+        delete static_cast<std::string*>(string);
+      },
+      owned);
   return grpc::ByteBuffer(&slice, 1);
 }
 
@@ -209,12 +214,13 @@ void Call::End(const absl::Status& status, std::string response) {
     intercepted_->Ended({status.code(), duration, std::move(tag_)});
   }
   WaitsForPeer();
-  ReleaseTo(this);
   if (status.ok()) {
     bytes_ = BufferOf(std::move(response));
+    ReleaseTo(this);
     StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
   } else {
     bytes_.Clear();
+    ReleaseTo(this);
     Finish(ToGrpcStatus(status));
   }
 }

@@ -206,14 +206,16 @@ TEST(HostileProcessTest, AnnouncedSizesAreNoPromiseOfMemory) {
   Process process(flags);
   const std::string address = process.address();
   EXPECT_TRUE(Call(address).ok());
-  const int before = process.Status("VmRSS");
+  [[maybe_unused]] const int before = process.Status("VmRSS");
   grpc::ClientContext context;
   v1::RunFunctionResponse response;
   const auto stub = v1::FunctionRunnerService::NewStub(Connect(address));
   EXPECT_EQ(
       stub->RunFunction(&context, Large(300 << 20), &response).error_code(),
       grpc::StatusCode::RESOURCE_EXHAUSTED);
+#if !defined(FNCACHE_ASAN) && !defined(FNCACHE_TSAN)
   EXPECT_LT(process.Status("VmHWM") - before, 200 << 10);
+#endif
   EXPECT_TRUE(Call(address).ok());
 }
 
