@@ -75,6 +75,7 @@ void Call::Intercept() {
         }
       });
   intercepted_ = call;
+  ReleaseTo(this);
   function::Metadata metadata;
   for (const auto& [name, value] : context_->client_metadata()) {
     metadata.emplace(std::string_view(name.data(), name.size()),
@@ -117,6 +118,7 @@ void Call::OnReadDone(bool ok) {
 }
 
 void Call::OnCancel() {
+  AcquireFrom(this);
   if (intercepted_ != nullptr && intercepted_->Withdraw()) {
     End(absl::CancelledError("the caller cancelled the call"));
   }
