@@ -281,7 +281,7 @@ absl::StatusOr<Hint> Hint::Parse(absl::Span<const absl::string_view> values) {
   hint.pure_ = pure.value_or(false);
   for (const std::string& path : hint.reads()) {
     hint.memory_ +=
-        sizeof(path) + 2 * path.capacity() +
+        sizeof(std::string) + 2 * path.capacity() +
         std::count(path.begin(), path.end(), '.') * sizeof(MaskElement);
   }
   // The paths to drift, which nothing uses, are as many.
