@@ -14,8 +14,8 @@ export CCACHE_NOHASHDIR := 1
 export CCACHE_SLOPPINESS := pch_defines,time_macros
 export CCACHE_PCH_EXTSUM := 1
 
-.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood nightly interop \
-  shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-micro lint format install clean
+.PHONY: help setup setup-tests setup-checks setup-bench setup-package setup-deploy setup-deploy-checks build demo test asan tsan fuzz flood flood-function nightly interop \
+  shared-checks image package deploy-tests deploy-checks bench-programs bench-quick bench bench-full bench-generator bench-insight bench-predict bench-tune bench-fleet bench-sdk bench-micro lint format install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,9 +64,15 @@ flood: bench-programs ## hostile callers and functions beside one that behaves (
 	@scripts/build release fncache
 	@tests/flood/run $(FLOOD_FLAGS)
 
+flood-function: ## hostile callers of a function of the SDK (FLOOD_FLAGS: tests/flood/function --help)
+	@cmake --preset release -DFNCACHE_TESTS=ON >/dev/null
+	@scripts/build release function_hello
+	@tests/flood/function $(FLOOD_FLAGS)
+
 nightly: ## the long forms of what CI runs short: tests, floods, fuzzers, deploy-tests, bench: four hours
 	@FNCACHE_LONG_TESTS=1 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory flood
+	@$(MAKE) --no-print-directory flood-function
 	@$(MAKE) --no-print-directory fuzz FUZZ_SECONDS=60
 	@$(MAKE) --no-print-directory deploy-tests
 	@$(MAKE) --no-print-directory bench
@@ -115,6 +121,11 @@ bench-tune: build ## what tune: on brings beside masks: hits, runs and questions
 bench-fleet: bench-programs ## what the shared tier is worth and costs, beside redis-benchmark, in seven minutes (FLEET_FLAGS: bench/fleet --help)
 	@bench/fleet $(FLEET_FLAGS)
 
+bench-sdk: setup-bench ## functions of the SDK beside Crossplane's Go SDK (needs Go), in five minutes (SDK_FLAGS: bench/sdk --help)
+	@scripts/configure release
+	@scripts/build release example_hello example_storage
+	@bench/sdk $(SDK_FLAGS)
+
 bench-micro: setup-bench ## microbenchmarks of digest, response and stores
 	@cmake --preset release >/dev/null
 	@scripts/build release bench_micro
@@ -126,21 +137,22 @@ lint: setup-checks ## format check and clang-tidy (LINT_SINCE=REV: only what cha
 format: setup-checks ## rewrite the sources as clang-format wants them
 	@git ls-files '*.cc' '*.h' | xargs clang-format -i
 
-install: build ## install the binary, its manual and completions below DESTDIR/PREFIX
-	@scripts/build release fncache_manual
+install: build ## install the binary, its manual, completions and SDK below DESTDIR/PREFIX
+	@scripts/build release fncache_manual fncache_sdk
 	@DESTDIR=$(DESTDIR) cmake --install build/release --prefix $(PREFIX)
 
 image: ## a container image (IMAGE=NAME:TAG), with docker, podman or buildah
 	@scripts/image $(IMAGE)
 
-package: setup-package ## a Debian package: build/fncache_VERSION-1_ARCH.deb
-	@scripts/build release fncache_manual
-	@cd build/release && cpack -G DEB -B .. >package.log || { cat package.log; exit 1; }
-	@ls build/fncache_*.deb
+package: setup-package ## Debian packages: build/fncache_VERSION-1_ARCH.deb, and fncache-dev with the SDK
+	@scripts/build release fncache_manual fncache_sdk
+	@cd build/release && { cpack -G DEB -B .. && cpack -G DEB -B .. --config CPackDevConfig.cmake; } >package.log || { cat package.log; exit 1; }
+	@ls build/fncache_*.deb build/fncache-dev_*.deb
 
-deploy-tests: setup-deploy package ## the image and the Debian package, each in a Debian of its own
+deploy-tests: setup-deploy package ## the image and the Debian packages, each in a Debian of its own
 	@tests/deploy/image
 	@tests/deploy/package
+	@tests/deploy/sdk
 
 clean: ## remove build/
 	@rm -rf build

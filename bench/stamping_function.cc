@@ -8,9 +8,10 @@
 // "stopped runs=N" and ends with exit code 0.
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <string>
+#include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -19,52 +20,38 @@
 #include "bench/stamp.h"
 #include "common/command_line.h"
 #include "common/duration.h"
+#include "fncache/function/serve.h"
 #include "proto/function_v1.pb.h"
-#include "runner/function/responder.h"
-#include "runner/function/server.h"
+#include "runner/function/costly_calls.h"
+#include "sdk/compose/call.h"
 
 namespace fncache::bench {
 namespace {
 
-class StampingResponder final : public runner::function::Responder {
- public:
-  explicit StampingResponder(absl::Duration ttl)
-      : answer_(MakeAnswer(AnswerShape::k13K, /*seed=*/1, ttl)) {}
-
-  absl::Status Respond(const Request& request,
-                       Answer* response) const override {
-    *response = answer_;
-    response->mutable_meta()->set_tag(request.meta().tag());
-    const auto& composite = request.observed().composite().resource().fields();
-    const auto metadata = composite.find("metadata");
-    if (metadata == composite.end()) {
-      return absl::InvalidArgumentError("a composite without metadata");
+// The same response for all, with the tag and the stamp of the request.
+function::Function StampingFunction(absl::Duration ttl) {
+  auto answer = std::make_shared<const std::string>(
+      MakeAnswer(AnswerShape::k13K, /*seed=*/1, ttl).SerializeAsString());
+  return [answer = std::move(answer)](function::Context& ctx) {
+    const auto uid =
+        ctx.composite().observed()["metadata"]["uid"].as<std::string>().value();
+    if (uid.size() < kSlotDigits) {
+      ctx.fatal("a composite without a slot");
+      return;
     }
-    const auto& fields = metadata->second.struct_value().fields();
-    const auto found = fields.find("uid");
-    if (found == fields.end() ||
-        found->second.string_value().size() < kSlotDigits) {
-      return absl::InvalidArgumentError("a composite without a slot");
-    }
-    const absl::string_view uid = found->second.string_value();
-    auto* const result = response->add_results();
-    result->set_severity(apiextensions::fn::proto::v1::SEVERITY_NORMAL);
-    result->set_message(
-        Stamp(uid.substr(uid.size() - kSlotDigits), absl::Now()));
-    return absl::OkStatus();
-  }
-
- private:
-  const Answer answer_;
-};
+    ctx.call()->Answer(*answer);
+    ctx.normal(Stamp(uid.substr(uid.size() - kSlotDigits), absl::Now()));
+  };
+}
 
 int Main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   std::string ttl = "60s", sleep = "0s";
-  runner::function::FunctionServerOptions options;
-  options.listen = "127.0.0.1:0";
+  function::ServerOptions options;
+  options.address = "127.0.0.1:0";
+  options.insecure = true;
   CommandLine line("Answers the load client's requests with a stamp");
-  line.AddOption("--listen", &options.listen, "HOST:PORT").ShowDefault();
+  line.AddOption("--listen", &options.address, "HOST:PORT").ShowDefault();
   line.AddOption("--ttl", &ttl, "of the answers").ShowDefault();
   line.AddOption("--sleep", &sleep, "of each call").ShowDefault();
   const absl::optional<int> code = line.ParseForMain(argc, argv);
@@ -76,16 +63,18 @@ int Main(int argc, char** argv) {
                  kDurationForm);
     return 2;
   }
-  options.cost.sleep = *slept;
+  runner::function::CostOptions costs;
+  costs.cost.sleep = *slept;
   // Before there are threads: they inherit the mask.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  const StampingResponder responder(*lifetime);
+  runner::function::CostlyCalls calls(costs);
+  options.interceptor = calls.Interceptor();
   const auto server =
-      runner::function::FunctionServer::Start(options, &responder);
+      function::Server::Start(std::move(options), StampingFunction(*lifetime));
   if (!server.ok()) {
     std::fprintf(stderr, "stamping_function: %s\n",
                  std::string(server.status().message()).c_str());
@@ -96,7 +85,7 @@ int Main(int argc, char** argv) {
   sigwait(&signals, &signal);
   (*server)->Stop(absl::Seconds(1));
   std::fprintf(stderr, "stopped runs=%llu\n",
-               static_cast<unsigned long long>((*server)->counts().calls));
+               static_cast<unsigned long long>(calls.counts().calls));
   return 0;
 }
 

@@ -82,14 +82,19 @@ absl::Status PolicyOptions::Validate() const {
 }
 
 absl::optional<absl::Duration> Policy::Lifetime(
-    const absl::optional<absl::Duration>& ttl) const {
+    const ResponseFacts& response) const {
   const absl::optional<absl::Duration>& said =
       options_.ttl_override.has_value() ? options_.ttl_override
-      : ttl.has_value()                 ? ttl
+      : response.ttl.has_value()        ? response.ttl
                                         : options_.ttl_default;
   // Zero is "do not cache", and `min` applies to what is stored at all.
   if (!said.has_value() || *said <= absl::ZeroDuration()) return absl::nullopt;
   absl::Duration lifetime = *said;
+  // A pure response lives until its request changes. An operator who sets a
+  // lifetime has the last word.
+  if (response.pure && !options_.ttl_override.has_value()) {
+    lifetime = LongestLifetime();
+  }
   if (options_.ttl_min.has_value()) {
     lifetime = std::max(lifetime, *options_.ttl_min);
   }
@@ -112,7 +117,7 @@ Policy::Storing Policy::Decide(const ResponseFacts& response, size_t bytes,
   if (response.secrets && options_.store_secrets == StoreSecrets::kNone) {
     return refuse(Refusal::kSecrets);
   }
-  const absl::optional<absl::Duration> lifetime = Lifetime(response.ttl);
+  const absl::optional<absl::Duration> lifetime = Lifetime(response);
   if (!lifetime.has_value()) return refuse(Refusal::kNoTtl);
 
   storing.store = true;
@@ -179,6 +184,7 @@ absl::optional<absl::Duration> Policy::HitTtl(const store::EntryInfo& entry,
     case RequeueTtl::Kind::kFixed:
       return options_.requeue_ttl.fixed;
     case RequeueTtl::Kind::kRemaining:
+      if (entry.pure) return ttl;
       break;
   }
   const absl::Duration age =
@@ -202,7 +208,9 @@ absl::optional<absl::Duration> Policy::MissTtl(const ResponseFacts& response,
     case RequeueTtl::Kind::kRemaining:
       break;
   }
-  if (!storing.store || storing.lifetime <= *response.ttl) return absl::nullopt;
+  if (!storing.store || response.pure || storing.lifetime <= *response.ttl) {
+    return absl::nullopt;
+  }
   return storing.lifetime;
 }
 

@@ -173,8 +173,7 @@ class Policy {
 
  private:
   // The lifetime L before jitter; absent if the response is not stored.
-  absl::optional<absl::Duration> Lifetime(
-      const absl::optional<absl::Duration>& ttl) const;
+  absl::optional<absl::Duration> Lifetime(const ResponseFacts& response) const;
   // For how long of a lifetime an entry is fresh.
   absl::Duration FreshFor(absl::Duration lifetime) const;
 

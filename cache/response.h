@@ -32,6 +32,9 @@ struct ResponseFacts {
   // Connection details in desired state: the composite's or any resource's. A
   // repeated map key counts even where a later entry replaces it.
   bool secrets = false;
+  // Its hint says that nothing but the request decides it. ReadResponse does
+  // not know.
+  bool pure = false;
 };
 
 // A response as read. Refers to the bytes it was read from.

@@ -39,3 +39,26 @@ set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/debian-docs.cmake)
 set(CPACK_INSTALL_CMAKE_PROJECTS
   "${CMAKE_BINARY_DIR};fncache;Unspecified;/" "${CMAKE_BINARY_DIR};fncache;package;/")
 include(CPack)
+
+# The package of the SDK, fncache-dev: headers, archives, CMake files. It depends
+# on what linking a function needs, and on the generator.
+install(FILES ${deploy}/debian/copyright DESTINATION share/doc/fncache-dev COMPONENT sdk-package EXCLUDE_FROM_ALL)
+install(FILES ${deploy}/debian/changelog DESTINATION share/doc/fncache-dev RENAME changelog.Debian
+  COMPONENT sdk-package EXCLUDE_FROM_ALL)
+file(CONFIGURE OUTPUT CPackDevConfig.cmake @ONLY CONTENT [[
+include("@CMAKE_BINARY_DIR@/CPackConfig.cmake")
+set(CPACK_PACKAGE_NAME fncache-dev)
+set(CPACK_DEBIAN_PACKAGE_NAME fncache-dev)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "SDK for Crossplane's composition functions in C++")
+set(CPACK_PACKAGE_DESCRIPTION
+"Headers and static libraries of the SDK of fncache, and CMake's package
+fncache_function. Functions set fields of resources from the observed fields of
+others; a missing value delays only what needs it.")
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA)
+set(CPACK_DEBIAN_PACKAGE_DEPENDS
+"fncache (= @PROJECT_VERSION@-1), libabsl-dev, libgrpc++-dev, libprotobuf-dev, libre2-dev, libspdlog-dev, libssl-dev, libxxhash-dev, libyaml-dev, zlib1g-dev")
+set(CPACK_INSTALL_CMAKE_PROJECTS
+  "@CMAKE_BINARY_DIR@;fncache;sdk;/" "@CMAKE_BINARY_DIR@;fncache;sdk-package;/")
+]])

@@ -4,7 +4,7 @@
 # them, so that the same sources give the same package.
 file(GLOB wanted
   ${CPACK_TEMPORARY_DIRECTORY}/usr/share/man/man*/*.[0-9]
-  ${CPACK_TEMPORARY_DIRECTORY}/usr/share/doc/fncache/changelog*)
+  ${CPACK_TEMPORARY_DIRECTORY}/usr/share/doc/fncache*/changelog*)
 list(FILTER wanted EXCLUDE REGEX "\\.gz$")
 foreach(file ${wanted})
   execute_process(COMMAND gzip -9nf ${file} COMMAND_ERROR_IS_FATAL ANY)

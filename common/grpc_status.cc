@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/grpc_status.h"
 
+#include <array>
 #include <string>
+
+#include "absl/strings/str_cat.h"
 
 namespace fncache {
 namespace {
@@ -15,6 +18,24 @@ static_assert(kSame<absl::StatusCode::kDeadlineExceeded,
 static_assert(kSame<absl::StatusCode::kUnauthenticated,
                     grpc::StatusCode::UNAUTHENTICATED>);
 
+constexpr std::array<const char*, 17> kNames = {"OK",
+                                                "Canceled",
+                                                "Unknown",
+                                                "InvalidArgument",
+                                                "DeadlineExceeded",
+                                                "NotFound",
+                                                "AlreadyExists",
+                                                "PermissionDenied",
+                                                "ResourceExhausted",
+                                                "FailedPrecondition",
+                                                "Aborted",
+                                                "OutOfRange",
+                                                "Unimplemented",
+                                                "Internal",
+                                                "Unavailable",
+                                                "DataLoss",
+                                                "Unauthenticated"};
+
 }  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
@@ -24,6 +45,13 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
 
 absl::Status FromGrpcCode(int code, absl::string_view message) {
   return absl::Status(static_cast<absl::StatusCode>(code), message);
+}
+
+std::string GoCodeName(int code) {
+  if (code < 0 || code >= static_cast<int>(kNames.size())) {
+    return absl::StrCat("Code(", code, ")");
+  }
+  return kNames[code];
 }
 
 }  // namespace fncache

@@ -6,6 +6,8 @@
 #ifndef FNCACHE_COMMON_GRPC_STATUS_H_
 #define FNCACHE_COMMON_GRPC_STATUS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/status.h"
@@ -18,6 +20,10 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 // A status with the code of a call that ended with `code`, which may be a
 // number that is none of gRPC's.
 absl::Status FromGrpcCode(int code, absl::string_view message);
+
+// The name of a code as Go's gRPC spells it, such as `DeadlineExceeded`;
+// `Code(99)` for a number that is none.
+std::string GoCodeName(int code);
 
 }  // namespace fncache
 

@@ -50,6 +50,7 @@ void WatchFunction(cache::FunctionId id, const transport::Listener& listener,
       [&upstream] { return static_cast<size_t>(upstream.connected()); });
   instruments->WatchBackingOff(id, [handler] { return handler->BackingOff(); });
   instruments->WatchTune(id, [handler] { return handler->TuneFigures(); });
+  instruments->WatchVary(id, [handler] { return handler->VaryFigures(); });
 }
 
 telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
@@ -70,6 +71,7 @@ telemetry::FunctionFacts FactsOf(const transport::Listener& listener,
   facts.backing_off = handler.BackingOff();
   AddShadow(handler.Shadow(), &facts);
   if (state->tunes()) facts.tune = handler.Tune();
+  if (state->options.varies()) facts.vary = handler.VaryFigures();
   return facts;
 }
 

@@ -401,7 +401,8 @@ absl::StatusOr<cache::key::Key> Purger::KeyOf(const LookUpOrder& order) const {
     return absl::InvalidArgumentError(
         "this is no request that can be keyed, so it is never cached");
   }
-  return digest.key;
+  return deps_.functions[functions->front()]->KeyOfHit(
+      order.method, order.request, digest.key);
 }
 
 absl::StatusOr<std::vector<EntryReport>> Purger::LookUp(

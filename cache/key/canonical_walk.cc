@@ -30,6 +30,12 @@ void Prefetch(const char* p, size_t size) {
 constexpr char kResourceObject = wire::MakeTag(1, wire::WireType::kBytes);
 constexpr char kResourceReady = wire::MakeTag(3, wire::WireType::kVarint);
 
+// An object of which nothing was read (read_fields.h), as it comes here: its
+// canonical form is its own bytes.
+constexpr absl::string_view kBareObject(
+    "\x0a\x0e\x0a\x08metadata\x12\x02\x2a\0\x0a\x0a\x0a\x04spec\x12\x02\x2a\0",
+    28);
+
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
 // A field of a message in the output: its bytes, and what decides its position.
@@ -564,6 +570,11 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
     if (node->masked || node->Find("ready") != nullptr) return false;
     node = node->Find("resource");
     if (node != nullptr && node->masked) return false;
+  }
+  if (size == kBareObject.size() && drifts_ == nullptr &&
+      absl::string_view(object, size) == kBareObject) {
+    Copy(entry.start, entry.size);
+    return true;
   }
   char* const before = out_;
   const size_t growth = growth_;

@@ -29,6 +29,28 @@ class Canonicalizer {
   // Buffers larger than this do not outlive Shrink.
   static constexpr size_t kKeptBytes = 4 << 20;
 
+  // Bytes of no particular value.
+  class Buffer {
+   public:
+    char* Reserve(size_t size) {
+      if (size > capacity_) {
+        capacity_ = std::max(size, std::min(2 * capacity_, kKeptBytes));
+        data_.reset(new char[capacity_]);
+      }
+      return data_.get();
+    }
+    char* data() { return data_.get(); }
+    void Shrink() {
+      if (capacity_ <= kKeptBytes) return;
+      data_.reset();
+      capacity_ = 0;
+    }
+
+   private:
+    std::unique_ptr<char[]> data_;
+    size_t capacity_ = 0;
+  };
+
   // The slices as one: a copy, if there are several.
   absl::string_view Join(absl::Span<const absl::string_view> slices);
 
@@ -56,28 +78,6 @@ class Canonicalizer {
   void Shrink();
 
  private:
-  // Bytes of no particular value.
-  class Buffer {
-   public:
-    char* Reserve(size_t size) {
-      if (size > capacity_) {
-        capacity_ = std::max(size, std::min(2 * capacity_, kKeptBytes));
-        data_.reset(new char[capacity_]);
-      }
-      return data_.get();
-    }
-    char* data() { return data_.get(); }
-    void Shrink() {
-      if (capacity_ <= kKeptBytes) return;
-      data_.reset();
-      capacity_ = 0;
-    }
-
-   private:
-    std::unique_ptr<char[]> data_;
-    size_t capacity_ = 0;
-  };
-
   CanonicalWalk walk_;
   Buffer joined_;
   Buffer canonical_;

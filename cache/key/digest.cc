@@ -8,6 +8,8 @@
 #define XXH_STATIC_LINKING_ONLY  // XXH3_generateSecret
 #include "cache/key/canonicalizer.h"
 #include "cache/key/drift.h"
+#include "cache/key/read_fields.h"
+#include "cache/key/reencode.h"
 #include "cache/key/seeded_sha256.h"
 #include "cache/key/tag_fields.h"
 #include "cache/wire/wire.h"
@@ -29,6 +31,8 @@ enum class MadeOf : char {
   kTag = 1,      // its tag, and the fields that the tag does not cover
   // All of it, since `key: tag` is set and it has no tag that would do.
   kContentForTag = 2,
+  kByHint = 3,  // what a hint says that counts
+  kInput = 4,   // its input alone: a digest that is no key
 };
 constexpr char kWithXxh3 = 0;
 constexpr char kWithSha256 = 1;
@@ -56,12 +60,19 @@ std::string Prefix(MadeOf made_of, const KeyScope& scope,
   return prefix;
 }
 
+KeyScope WithoutDrift(KeyScope scope) {
+  scope.drift = false;
+  return scope;
+}
+
 }  // namespace
 
 struct DigestScratch::Impl {
   Canonicalizer canonicalizer;
-  std::string part;  // what `key: tag` reads of a request
-  std::string tag;   // of requests whose bytes are not kept
+  std::string part;              // what `key: tag` reads of a request
+  Canonicalizer::Buffer fields;  // what a hint reads
+  std::string plain;             // the request, encoded anew
+  std::string tag;               // of requests whose bytes are not kept
   SeededSha256::Scratch sha256;
 
   // After a request of this size: gives back what is too much to keep. The
@@ -74,6 +85,8 @@ struct DigestScratch::Impl {
     digest->drifts = absl::string_view();
     canonicalizer.Shrink();
     if (part.capacity() > kKeptBytes) std::string().swap(part);
+    fields.Shrink();
+    if (plain.capacity() > kKeptBytes) std::string().swap(plain);
   }
 };
 
@@ -92,6 +105,8 @@ struct Digester::Impl {
         // Where the tag will be, its size, follows at once.
         tag_prefix(Prefix(MadeOf::kTag, scope, mask_set) +
                    std::string(kHexTagSize, '\0')),
+        hint_prefix(Prefix(MadeOf::kByHint, WithoutDrift(scope), mask_set)),
+        input_prefix(Prefix(MadeOf::kInput, WithoutDrift(scope), mask_set)),
         masks(std::move(mask_set)) {
     XXH3_generateSecret(secret, kSecretSize, seed.data(), kSeedSize);
   }
@@ -106,10 +121,10 @@ struct Digester::Impl {
 
   // `form` is of a request of `size` bytes, if it is `keyed`.
   Digest Finish(const Canonicalizer::Form& form, size_t size, bool keyed,
-                DigestScratch::Impl* own) const {
+                bool with_drift, DigestScratch::Impl* own) const {
     Digest digest;
     digest.keyed = keyed && Hash(form.bytes, own, &digest.key) &&
-                   (!drift || Hash(form.drifts, own, &digest.drift));
+                   (!with_drift || Hash(form.drifts, own, &digest.drift));
     if (digest.keyed) {
       digest.tag = form.tag;
       digest.drifts = form.drifts;
@@ -117,6 +132,26 @@ struct Digester::Impl {
     }
     own->Shrink(size, &digest);
     return digest;
+  }
+
+  // `write` writes the fields that count of the request that it gets, and
+  // returns their end; null for unusual forms.
+  template <typename Write>
+  Digest ComputePart(absl::string_view request, absl::string_view prefix,
+                     Write write, DigestScratch::Impl* own) const {
+    Canonicalizer::Form form;
+    char* begin = own->fields.Reserve(request.size());
+    const char* end = write(request, begin);
+    if (end == nullptr && Reencode(request, &own->plain)) {
+      begin = own->fields.Reserve(own->plain.size());
+      end = write(own->plain, begin);
+    }
+    const bool keyed =
+        end != nullptr &&
+        own->canonicalizer.Request(
+            absl::string_view(begin, static_cast<size_t>(end - begin)), prefix,
+            masks.root(), /*drift=*/false, &form);
+    return Finish(form, request.size(), keyed, /*with_drift=*/false, own);
   }
 
   alignas(64) unsigned char secret[kSecretSize];
@@ -127,6 +162,8 @@ struct Digester::Impl {
   // Every canonical form begins with one of these: version and scope.
   const std::string content_prefix;
   const std::string tag_prefix;
+  const std::string hint_prefix;
+  const std::string input_prefix;
   const MaskSet masks;
 };
 
@@ -152,7 +189,8 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
             form.tag.begin(), form.tag.end(),
             own.canonicalizer.data() + impl_->tag_prefix.size() - kHexTagSize);
       }
-      return impl_->Finish(form, own.part.size(), keyed, &own);
+      return impl_->Finish(form, own.part.size(), keyed, /*with_drift=*/false,
+                           &own);
     }
   }
   const absl::string_view request = own.canonicalizer.Join(slices);
@@ -161,7 +199,32 @@ Digest Digester::Compute(absl::Span<const absl::string_view> slices,
       request, impl_->content_prefix,
       impl_->drift ? impl_->masks.drift_root() : impl_->masks.root(),
       impl_->drift, &form);
-  return impl_->Finish(form, request.size(), keyed, &own);
+  return impl_->Finish(form, request.size(), keyed, impl_->drift, &own);
+}
+
+std::string Digester::HintPrefix(const Hint& hint) const {
+  std::string prefix = impl_->hint_prefix;
+  prefix.push_back(hint.pure() ? 1 : 0);
+  wire::AppendVarint(&prefix, hint.reads().size());
+  for (const std::string& path : hint.reads()) AppendText(&prefix, path);
+  return prefix;
+}
+
+Digest Digester::ComputeByHint(absl::string_view request, const Hint& hint,
+                               absl::string_view prefix,
+                               DigestScratch* scratch) const {
+  return impl_->ComputePart(
+      request, prefix,
+      [&hint](absl::string_view bytes, char* out) {
+        return WriteReadFields(bytes, hint.root(), out);
+      },
+      scratch->impl_.get());
+}
+
+Digest Digester::ComputeInput(absl::string_view request,
+                              DigestScratch* scratch) const {
+  return impl_->ComputePart(request, impl_->input_prefix, WriteInput,
+                            scratch->impl_.get());
 }
 
 }  // namespace fncache::cache::key

@@ -15,6 +15,9 @@
 //              v
 //            Reencode -> bytes of the same message -> CanonicalWalk
 //
+// A key by hint is made in the same way of what the hint says that counts
+// (read_fields.h).
+//
 // The canonical form is the scope and then the request's own bytes. All
 // encodings of a message have the same order there (canonical_walk.h).
 // StructWalk copies Structs, which contain nearly all bytes. The walk accepts
@@ -32,6 +35,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "cache/key/hint.h"
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 
@@ -90,6 +94,16 @@ class Digester {
   // `slices` in order are the request.
   Digest Compute(absl::Span<const absl::string_view> slices,
                  DigestScratch* scratch) const;
+
+  // The bytes that keys by this hint begin with, in this scope.
+  std::string HintPrefix(const Hint& hint) const;
+  // The key of `request` by a hint with this prefix, without drift. Content
+  // that does not count is not read, so it may be anything. Like the next one,
+  // not with KeySource::kTag.
+  Digest ComputeByHint(absl::string_view request, const Hint& hint,
+                       absl::string_view prefix, DigestScratch* scratch) const;
+  // A digest of the request's `input` alone, in this scope. It is no key.
+  Digest ComputeInput(absl::string_view request, DigestScratch* scratch) const;
 
  private:
   struct Impl;

@@ -99,7 +99,9 @@ absl::StatusOr<MaskElement> ReadBare(absl::string_view path, size_t* at) {
   return MaskElement{false, std::string(text)};
 }
 
-absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
+}  // namespace
+
+absl::StatusOr<MaskPath> ReadMaskPath(absl::string_view path) {
   if (path.empty()) return Wrong(path, "is empty");
   if (!IsUtf8(path)) return Wrong(path, "is not UTF-8");
   MaskPath elements;
@@ -128,6 +130,8 @@ absl::StatusOr<MaskPath> ReadPath(absl::string_view path) {
     ++at;  // the dot
   }
 }
+
+namespace {
 
 // Below a message of `type`: element `at` names a field, and so on.
 absl::Status CheckShape(absl::string_view text, const MaskPath& path, size_t at,
@@ -178,9 +182,9 @@ bool StartsWith(const MaskPath& path,
   return true;
 }
 
-// How many elements of the path name the object that it goes into; 0 if it goes
-// into none.
-size_t ObjectElements(const MaskPath& path) {
+}  // namespace
+
+size_t HideableObject(const MaskPath& path) {
   const auto object = [&path](std::initializer_list<absl::string_view> prefix) {
     return StartsWith(path, prefix) && path.size() > prefix.size()
                ? prefix.size()
@@ -192,6 +196,8 @@ size_t ObjectElements(const MaskPath& path) {
        object({"required_resources", "K", "items", "*", "resource"}),
        object({"extra_resources", "K", "items", "*", "resource"})});
 }
+
+namespace {
 
 // Whether the element is `name`, or stands for it among others.
 bool MayBe(const MaskElement& element, absl::string_view name) {
@@ -209,7 +215,7 @@ bool HidesWholeSpecOrMetadata(const MaskPath& path, size_t object) {
 
 absl::Status CheckCacheRules(absl::string_view text, const MaskPath& path,
                              std::vector<std::string>* warnings) {
-  if (const size_t object = ObjectElements(path); object > 0) {
+  if (const size_t object = HideableObject(path); object > 0) {
     if (HidesWholeSpecOrMetadata(path, object)) {
       return Wrong(text,
                    "may not be masked: it hides a whole spec or metadata, "
@@ -439,7 +445,7 @@ std::vector<Leaf> DriftLeaves() {
   std::vector<Leaf> leaves;
   const auto add = [&](absl::string_view object, DriftSection section,
                        absl::string_view below, Drifts drifts) {
-    leaves.push_back({*ReadPath(absl::StrCat(object, ".resource.", below)),
+    leaves.push_back({*ReadMaskPath(absl::StrCat(object, ".resource.", below)),
                       drifts, section});
   };
   const std::pair<const char*, DriftSection> kObjects[] = {
@@ -548,7 +554,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
     texts.insert(texts.end(), expanded->begin(), expanded->end());
   }
   for (const std::string& text : texts) {
-    absl::StatusOr<MaskPath> path = ReadPath(text);
+    absl::StatusOr<MaskPath> path = ReadMaskPath(text);
     if (!path.ok()) return path.status();
     absl::Status status =
         CheckShape(text, *path, 0, wire::kRunFunctionRequestType);
@@ -571,7 +577,7 @@ absl::StatusOr<MaskSet> MaskSet::Parse(const std::vector<std::string>& paths,
   set.root_ = BuildRoot(set.paths_, /*with_drift=*/false);
   set.drift_root_ = BuildRoot(set.paths_, /*with_drift=*/true);
   if (set.root_ == nullptr || set.drift_root_ == nullptr) {
-    return absl::InvalidArgumentError("too many paths with `*` beside names");
+    return absl::InvalidArgumentError(kTooManyMasks);
   }
   return set;
 }

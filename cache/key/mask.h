@@ -125,6 +125,9 @@ const std::vector<NamedMaskSet>& NamedMaskSets();
 // is a key's.
 std::vector<std::string> SplitMasks(absl::string_view text);
 
+// The error of Parse for paths that are right but too many.
+inline constexpr char kTooManyMasks[] = "too many paths with `*` beside names";
+
 enum class MaskRules {
   // Only paths that a cache may ignore: at least one element below an observed
   // or required resource's `resource`, but not its whole spec or metadata; or
@@ -133,6 +136,15 @@ enum class MaskRules {
   // Any path of the request: for comparing recordings.
   kAnyPath,
 };
+
+// Reads one path. InvalidArgument says what is wrong with its spelling; that
+// requests have such a path is not checked.
+absl::StatusOr<MaskPath> ReadMaskPath(absl::string_view path);
+
+// How many elements of the path name the object that it goes into, of which a
+// mask may hide something; 0 if it goes into none. For
+// `observed.composite.resource.spec.size` it is 3.
+size_t HideableObject(const MaskPath& path);
 
 class MaskSet {
  public:

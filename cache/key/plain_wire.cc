@@ -213,8 +213,9 @@ bool IsPlainText(absl::string_view text, const char* end) {
   return IsUtf8(text);
 }
 
-bool ReadEntry(const char** from, const char* end, const char* text_end,
-               MapEntry* entry) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE static inline bool ReadFields(const char** from,
+                                                           const char* end,
+                                                           MapEntry* entry) {
   const char* p = *from;
   entry->start = p++;
   uint32_t size;
@@ -222,10 +223,17 @@ bool ReadEntry(const char** from, const char* end, const char* text_end,
   const char* const entry_end = p + size;
   entry->size = static_cast<uint32_t>(entry_end - entry->start);
   *from = entry_end;
-  if (ABSL_PREDICT_FALSE(!ReadUsualFields(p, entry_end, entry)) &&
-      !ReadAnyFields(p, entry_end, entry)) {
-    return false;
-  }
+  return ABSL_PREDICT_TRUE(ReadUsualFields(p, entry_end, entry)) ||
+         ReadAnyFields(p, entry_end, entry);
+}
+
+bool ReadEntryFields(const char** from, const char* end, MapEntry* entry) {
+  return ReadFields(from, end, entry);
+}
+
+bool ReadEntry(const char** from, const char* end, const char* text_end,
+               MapEntry* entry) {
+  if (!ReadFields(from, end, entry)) return false;
   entry->order = OrderOf(entry->key());
   return IsPlainText(entry->key(), text_end);
 }

@@ -140,8 +140,12 @@ struct MapEntry {
   }
 };
 
-// The entry at *p, whose tag was looked at: a key, which is UTF-8, and a value,
-// each at most once. `text_end` is that of what may be read.
+// The entry at *p, whose tag was looked at: a key and a value, each at most
+// once. Sets neither its order, nor is the key checked.
+bool ReadEntryFields(const char** p, const char* end, MapEntry* entry);
+
+// The same with its order. The key is UTF-8. `text_end` is that of what may be
+// read.
 bool ReadEntry(const char** p, const char* end, const char* text_end,
                MapEntry* entry);
 

@@ -74,6 +74,7 @@ EntryRef Entry::CreateInPlace(const EntryInfo& info,
   entry->arrived_ = absl::ToUnixNanos(info.arrived);
   entry->lifetime_ = absl::ToInt64Nanoseconds(lifetime);
   entry->secrets_ = info.secrets;
+  entry->pure_ = info.pure;
   entry->cost_ = static_cast<uint32_t>(
       std::clamp<int64_t>(absl::ToInt64Microseconds(info.cost), 0,
                           std::numeric_limits<uint32_t>::max()));
@@ -130,6 +131,7 @@ EntryInfo Entry::info() const {
   }
   info.cost = absl::Microseconds(static_cast<int64_t>(cost_));
   info.secrets = secrets_;
+  info.pure = pure_;
   info.drift = drift();
   return info;
 }

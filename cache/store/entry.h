@@ -53,6 +53,8 @@ struct EntryInfo {
   absl::Duration cost;
   // The response holds connection details.
   bool secrets = false;
+  // Its function promises that the response does not depend on the time.
+  bool pure = false;
   // With tuning: the drift digest of the request that it answered.
   absl::optional<key::Key> drift;
 
@@ -245,6 +247,7 @@ class Entry {
   uint32_t has_retention_ : 1;
   // With tuning, a drift digest follows that.
   uint32_t has_drift_ : 1;
+  uint32_t pure_ : 1;
   int64_t started_;   // Unix nanoseconds
   int64_t arrived_;   // Unix nanoseconds
   int64_t lifetime_;  // nanoseconds

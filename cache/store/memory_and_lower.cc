@@ -287,6 +287,15 @@ void MemoryAndLower::WriteBelow(LowerTier* tier,
   memory_.EraseIf(key, entry.get());
 }
 
+void MemoryAndLower::Displace(const key::Key& key, absl::Time started,
+                              FunctionId function, absl::Time now) {
+  Supersede(key, started, function, now);
+  Stripe& stripe = StripeOf(key);
+  MutexLock lock(&stripe.mutex);
+  stripe.fills.fetch_add(1, std::memory_order_release);
+  memory_.Purge(key, started, now);
+}
+
 bool MemoryAndLower::Erase(const key::Key& key) {
   Stripe& stripe = StripeOf(key);
   bool found = false;

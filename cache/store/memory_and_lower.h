@@ -82,6 +82,8 @@ class MemoryAndLower final : public TieredStore {
                  absl::Time now) override;
   void Supersede(const key::Key& key, absl::Time started, FunctionId function,
                  absl::Time now) override;
+  void Displace(const key::Key& key, absl::Time started, FunctionId function,
+                absl::Time now) override;
   bool Erase(const key::Key& key) override;
   PurgedKey Purge(const key::Key& key, absl::Time until,
                   absl::Time now) override;

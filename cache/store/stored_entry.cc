@@ -97,6 +97,7 @@ EntryInfo ToInfo(const storage::StoredEntryHeader& header,
   }
   info.cost = absl::Nanoseconds(header.cost());
   info.secrets = header.secrets();
+  info.pure = header.pure();
   if (!header.drift().empty()) {
     info.drift = key::Key::FromBytes(header.drift());
   }
@@ -153,6 +154,7 @@ std::string EncodeStored(const key::Key& key, absl::string_view function,
   }
   header.set_cost(absl::ToInt64Nanoseconds(info.cost));
   header.set_secrets(info.secrets);
+  header.set_pure(info.pure);
   if (info.drift.has_value()) header.set_drift(info.drift->Bytes());
 
   const std::string block = Compressed(entry.body());

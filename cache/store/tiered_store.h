@@ -144,6 +144,11 @@ class TieredStore : public Store {
     }
   }
 
+  // The same for a call whose response is stored under another key: the entry
+  // of an earlier call is removed from memory, too. Never blocks.
+  virtual void Displace(const key::Key& key, absl::Time started,
+                        FunctionId function, absl::Time now) = 0;
+
   // Removes the entries that a ban of a function (kNoFunction: of all) covers
   // from memory and from the queue. Returns how many it removed. Entries in
   // lower tiers stay, and the ban covers them.

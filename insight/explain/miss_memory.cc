@@ -221,8 +221,8 @@ Explanation MissMemory::Explain(absl::string_view function, Method method,
       if (past != nullptr) {
         std::vector<std::string> unread;
         const KeptRequest* const nearest =
-            ExplainByNearest(*past, generation, outline, masks, nodes, &said,
-                             read ? &unread : nullptr);
+            ExplainByNearest(*past, generation, outline, masks, lookup.hint,
+                             nodes, &said, read ? &unread : nullptr);
         if (before.answer == 0) {
           before = {nearest->answer, RepeatOver::kOther, std::move(unread)};
         }

@@ -32,6 +32,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "cache/key/hint.h"
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "common/clock.h"
@@ -58,6 +59,10 @@ struct Lookup {
   // Keys are without drift (`tune: on`). Then no repeats are counted: drift
   // that is proven saves them already.
   bool tuned = false;
+  // With `vary: on`: the newest hint of responses to such requests. Paths that
+  // do not count by it are no reason of a miss. Null: none is known. Valid
+  // during the call.
+  const cache::key::Hint* hint = nullptr;
 };
 
 class MissMemory {

@@ -33,9 +33,14 @@ struct Difference {
   std::vector<bool> is_new;
 };
 
-Difference Compare(const RequestReader& now, const KeptRequest& before) {
+Difference Compare(const RequestReader& now, const KeptRequest& before,
+                   const cache::key::Hint* hint) {
   Difference difference;
+  const auto counts = [hint](const std::string& path) {
+    return hint->Counts(path);
+  };
   const auto differs = [&](size_t i, bool is_new) {
+    if (hint != nullptr && !counts(now.nodes.SpellMask(now.at[i]))) return;
     ++difference.count;
     if (!difference.first.has_value()) {
       difference.first = static_cast<uint32_t>(i);
@@ -48,8 +53,10 @@ Difference Compare(const RequestReader& now, const KeptRequest& before) {
   request::MatchPaths(now.paths, before.shape->paths, [&](size_t i, size_t j) {
     if (i == request::kNoMatch) {
       if (before.values[j] == kNotCompared) return;
+      const auto gone = static_cast<uint32_t>(j);
+      if (hint != nullptr && !counts(before.shape->Spell(gone))) return;
       ++difference.count;
-      difference.gone.push_back(static_cast<uint32_t>(j));
+      difference.gone.push_back(gone);
     } else if (j == request::kNoMatch) {
       if (now.values[i] != kNotCompared) differs(i, /*is_new=*/true);
     } else if (now.values[i] != before.values[j]) {
@@ -81,12 +88,21 @@ std::array<bool, request::kSections> MaskedSections(
 }
 
 // The section that changed. None if it could be one of several that masks lead
-// into, or if the bytes are the same ones in another order.
+// into, or of which a hint may leave something out, or if the bytes are the
+// same ones in another order.
 absl::optional<Section> ChangedSection(
     const std::array<uint64_t, request::kSections>& now,
     const std::array<uint64_t, request::kSections>& before,
-    const cache::key::MaskSet& masks) {
-  const auto masked = MaskedSections(masks);
+    const cache::key::MaskSet& masks, bool has_hint) {
+  auto masked = MaskedSections(masks);
+  if (has_hint) {
+    // Any of the objects may have changed where nothing counts.
+    for (const Section section :
+         {Section::kComposite, Section::kObservedResource,
+          Section::kRequiredResource}) {
+      masked[static_cast<size_t>(section)] = true;
+    }
+  }
   absl::optional<Section> only_masked;
   size_t masked_count = 0;
   for (size_t i = 0; i < request::kSections; ++i) {
@@ -223,18 +239,16 @@ AnswerBefore NewestAnswer(const std::list<KeptRequest>& all,
   return {};
 }
 
-const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
-                                    absl::string_view generation,
-                                    const request::Outline& outline,
-                                    const cache::key::MaskSet& masks,
-                                    const RequestReader* reader,
-                                    Explanation* said,
-                                    std::vector<std::string>* unread) {
+const KeptRequest* ExplainByNearest(
+    const std::list<KeptRequest>& all, absl::string_view generation,
+    const request::Outline& outline, const cache::key::MaskSet& masks,
+    const cache::key::Hint* hint, const RequestReader* reader,
+    Explanation* said, std::vector<std::string>* unread) {
   const KeptRequest* nearest = nullptr;
   Difference fewest;
   for (const KeptRequest& kept : all) {
     if (reader == nullptr || kept.shape == nullptr) continue;
-    Difference difference = Compare(*reader, kept);
+    Difference difference = Compare(*reader, kept, hint);
     if (nearest != nullptr && difference.count >= fewest.count) continue;
     nearest = &kept;
     fewest = std::move(difference);
@@ -265,7 +279,8 @@ const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
     return nearest;
   }
   said->reason = trace::Reason::kChanged;
-  const auto section = ChangedSection(outline.sums, nearest->sums, masks);
+  const auto section =
+      ChangedSection(outline.sums, nearest->sums, masks, hint != nullptr);
   if (section.has_value()) said->section = request::SectionName(*section);
   return nearest;
 }

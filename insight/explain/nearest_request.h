@@ -12,6 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cache/key/hint.h"
 #include "cache/key/key.h"
 #include "cache/key/mask.h"
 #include "insight/explain/explanation.h"
@@ -23,14 +24,13 @@ namespace fncache::insight::explain {
 
 // `all`: the kept requests of the identity, not empty. `reader`: null where
 // only the outline was read. Sets what `said` says. Returns the request that
-// was the nearest; with `unread`, that gets the paths of AnswerBefore.
-const KeptRequest* ExplainByNearest(const std::list<KeptRequest>& all,
-                                    absl::string_view generation,
-                                    const request::Outline& outline,
-                                    const cache::key::MaskSet& masks,
-                                    const RequestReader* reader,
-                                    Explanation* said,
-                                    std::vector<std::string>* unread);
+// was the nearest; with `unread`, that gets the paths of AnswerBefore. With
+// `hint`, only what it says that counts is compared.
+const KeptRequest* ExplainByNearest(
+    const std::list<KeptRequest>& all, absl::string_view generation,
+    const request::Outline& outline, const cache::key::MaskSet& masks,
+    const cache::key::Hint* hint, const RequestReader* reader,
+    Explanation* said, std::vector<std::string>* unread);
 
 // The newest answer to a request that differed from this one in drift at most.
 // `expired`: the look-up found the key's entry past its time.

@@ -88,6 +88,10 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     Launch();
     return WatchCaller();
   }
+  if (state_->options.varies() && reason_ == cache::Reason::kUnknown &&
+      AnswerByHint()) {
+    return;
+  }
   // With `key: tag` the key is found at once. The check for a composite may
   // take long in a large request.
   const bool by_content =
@@ -102,6 +106,23 @@ void RunFunctionCall::OnRead(const grpc::Status& status) {
     return;
   }
   OnKeyed(ComputeDigest());
+}
+
+bool RunFunctionCall::AnswerByHint() {
+  // The key of a large request is made by another thread, and a rehearsal
+  // calls the function anyway.
+  if (plain().size() >= kLongWork || state_->shadow != nullptr) return false;
+  if (!state_->options.cache_operations) CheckOrigin();
+  if (reason_ != cache::Reason::kUnknown) return false;
+  looked_up_ = absl::Now();
+  varied_ = VariedCall::Make(&context_.hints, state_, incoming_->method(),
+                             plain().bytes());
+  if (varied_ == nullptr) return false;
+  const absl::Time now = context_.clock.Now();
+  const cache::store::EntryRef entry = varied_->FindFresh(plain().bytes(), now);
+  if (!entry) return false;
+  Answer(entry, varied_->tag(), now, cache::Outcome::kHit);
+  return true;
 }
 
 void RunFunctionCall::CheckOrigin() {
@@ -166,6 +187,13 @@ cache::key::Digest RunFunctionCall::ComputeDigest() {
       state_->digester(incoming_->method())
           .Compute(keying.pieces, &keying.scratch);
   if (!state_->options.masks.empty()) state_->TryMasks();
+  if (state_->options.varies() && digest.keyed) {
+    if (varied_ == nullptr) {
+      varied_ = VariedCall::Make(&context_.hints, state_, incoming_->method(),
+                                 plain().bytes());
+    }
+    if (varied_ != nullptr) varied_->MakeKeys(plain().bytes());
+  }
   return digest;
 }
 
@@ -199,10 +227,11 @@ void RunFunctionCall::NoteMiss(const cache::store::Found& found,
                                const absl::optional<Judgement>& judged,
                                absl::Time now) {
   if (judged.has_value() && judged->verdict != DriftVerdict::kHit &&
+      tuned_ != nullptr &&
       state_->FreshnessForItself(key_, *found.entry, now) <
           cache::Freshness::kIfError) {
     reason_ = cache::Reason::kDrift;
-    judgement_ = *judged;
+    tuned_->judgement = *judged;
   } else {
     NoteStale(found, now);
   }
@@ -218,9 +247,10 @@ void RunFunctionCall::KeepDrift(const cache::key::Digest& digest) {
 }
 
 std::string RunFunctionCall::DriftDetail() {
-  std::string detail = VerdictName(judgement_.verdict);
+  const Judgement& judgement = tuned_->judgement;
+  std::string detail = VerdictName(judgement.verdict);
   // No other connection of the worker waits for the name.
-  if (judgement_.verdict != DriftVerdict::kMoved ||
+  if (judgement.verdict != DriftVerdict::kMoved ||
       plain().size() >= kLongWork) {
     return detail;
   }
@@ -230,7 +260,7 @@ std::string RunFunctionCall::DriftDetail() {
       state_->digester(incoming_->method())
           .Compute(keying.pieces, &keying.scratch);
   return absl::StrCat(detail, " ",
-                      cache::key::KindName(digest.drifts, judgement_.moved));
+                      cache::key::KindName(digest.drifts, judgement.moved));
 }
 
 void RunFunctionCall::NoteStale(const cache::store::Found& found,
@@ -240,7 +270,7 @@ void RunFunctionCall::NoteStale(const cache::store::Found& found,
   if (shadow_ != nullptr) return;
   EnterBans();
   // An entry that may not be used counts as none.
-  if (found.entry && !state_->MayUse(key_, *found.entry)) return;
+  if (found.entry && !state_->MayUse(Request().key, *found.entry)) return;
   reason_ = cache::Reason::kExpired;
   if (!found.entry ||
       state_->policy.options().stale_if_error <= absl::ZeroDuration() ||
@@ -262,7 +292,7 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   drift_ = digest.drift;
   if (trace_) trace_->SetKey(digest.key, state_->tunes());
   const absl::Time now = context_.clock.Now();
-  const cache::store::Found found = state_->store.GetMemory(key_, now);
+  const cache::store::Found found = FindInMemory(now);
   // A fresh entry of its own drift answers without a look at its kinds.
   if (state_->tunes() && !(found.entry && found.entry->drift() == drift_ &&
                            state_->IsFreshForItself(key_, found.entry, now))) {
@@ -271,8 +301,9 @@ void RunFunctionCall::LookUp(const cache::key::Digest& digest) {
   if (AnswerFrom(found, digest.tag, now)) return;
   if (digest.tag.data() != tag_.data()) KeepTag(digest.tag);
   if (MayFindBelow(found)) {
-    return LookBelow(found.entry ? found.entry->started()
-                                 : absl::InfinitePast());
+    return LookBelow(
+        varied_ == nullptr ? key_ : *varied_->FirstBelow(key_),
+        found.entry ? found.entry->started() : absl::InfinitePast());
   }
   Miss();
 }
@@ -286,25 +317,35 @@ bool RunFunctionCall::MayFindBelow(const cache::store::Found& found) const {
   return (!known || store.MayBeYoungerBelow()) && store.MayFindBelow();
 }
 
-void RunFunctionCall::LookBelow(absl::Time than) {
+void RunFunctionCall::LookBelow(const cache::key::Key& key, absl::Time than) {
   stage_ = Stage::kLookingBelow;
   auto pending =
       std::make_unique<PendingLookup>(worker(), &state_->store.bans());
   // OnLower is posted, so it comes later, even if the store answers at once.
   state_->store.GetLower(
-      key_, context_.id, than, context_.clock.Now(),
-      [call = shared_from_this(), worker = worker(),
+      key, context_.id, than, context_.clock.Now(),
+      [call = shared_from_this(), worker = worker(), than,
        pending = std::move(pending)](cache::store::Found found) mutable {
-        worker->Post([call = std::move(call), pending = std::move(pending),
-                      found = std::move(found)] { call->OnLower(found); });
+        worker->Post(
+            [call = std::move(call), pending = std::move(pending), than,
+             found = std::move(found)] { call->OnLower(found, than); });
       });
   WatchCaller();
 }
 
-void RunFunctionCall::OnLower(const cache::store::Found& found) {
+void RunFunctionCall::OnLower(const cache::store::Found& found,
+                              absl::Time than) {
   if (stage_ != Stage::kLookingBelow) return;  // the caller has left
   const absl::Time now = context_.clock.Now();
-  if (AnswerFrom(found, tag(), now)) return;
+  if (varied_ == nullptr) {
+    if (AnswerFrom(found, tag(), now)) return;
+    return Miss();
+  }
+  if (AnswerFrom(varied_->FoundBelow(found, key_), tag(), now)) return;
+  if (old_ && old_->started() > than) than = old_->started();
+  if (const cache::key::Key* const next = varied_->NextBelow(key_)) {
+    return LookBelow(*next, than);
+  }
   Miss();
 }
 
@@ -336,7 +377,9 @@ void RunFunctionCall::Follow(Verdict verdict, bool look_again) {
   if (look_again) {
     looked_up_ = absl::Now();
     const absl::Time now = context_.clock.Now();
-    const cache::store::Found found = state_->store.GetMemory(key_, now);
+    // A flight may have brought a hint, too.
+    if (varied_ != nullptr) varied_->MakeKeys(plain().bytes());
+    const cache::store::Found found = FindInMemory(now);
     absl::optional<Judgement> judged;
     if (found.entry &&
         state_->FreshnessOf(Request(), *found.entry, now, &judged) ==
@@ -377,10 +420,14 @@ void RunFunctionCall::Launch(bool outlives) {
                    tuned_.get());
     run_->SetTuned(tuned_);
   }
+  transport::Message request = incoming_->request();
+  if (varied_ != nullptr && UseOf(reason_, found_stale_) >= Use::kStore) {
+    run_->SetVaried(*varied_, &request);
+  }
   const absl::Duration longer = outlives
                                     ? state_->policy.options().finish_abandoned
                                     : absl::ZeroDuration();
-  run_->Start({worker(), incoming_->fields(), incoming_->request(),
+  run_->Start({worker(), incoming_->fields(), request,
                incoming_->deadline().Extended(longer), incoming_->account(),
                incoming_->KeptIn(), /*impatient=*/static_cast<bool>(old_)},
               shared_from_this());
@@ -400,10 +447,11 @@ void RunFunctionCall::Explain() {
   if (reason_ == cache::Reason::kDrift) why_.detail = DriftDetail();
   if (context_.misses == nullptr) return;
   keying.pieces.assign({plain().bytes()});
-  why_ = context_.misses->Explain(context_.name, incoming_->method(),
-                                  state_->options.generation, key_,
-                                  state_->options.masks, keying.pieces,
-                                  {reason_, why_.detail, state_->tunes()});
+  why_ = context_.misses->Explain(
+      context_.name, incoming_->method(), state_->options.generation, key_,
+      state_->options.masks, keying.pieces,
+      {reason_, why_.detail, state_->tunes(),
+       varied_ == nullptr ? nullptr : varied_->newest()});
 }
 
 void RunFunctionCall::OnSignal(const FlightSignal& signal) {
@@ -418,7 +466,9 @@ void RunFunctionCall::OnSignal(const FlightSignal& signal) {
       return Follow(Verdict::kRun, /*look_again=*/false);
     }
     // A later call with other drift may have filled it.
-    if (signal.entry && state_->tunes() && signal.entry->drift() != drift_ &&
+    if (varied_ != nullptr) varied_->SetPlain();
+    if (signal.entry && state_->tunes() &&
+        signal.entry->drift().value_or(drift_) != drift_ &&
         !state_->IsFresh(Request(), signal.entry, context_.clock.Now())) {
       return Miss();
     }

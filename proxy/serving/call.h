@@ -48,6 +48,7 @@
 #include "proxy/serving/call_trace.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/upstream_run.h"
+#include "proxy/serving/varied_call.h"
 #include "proxy/transport/incoming_call.h"
 #include "proxy/transport/worker.h"
 
@@ -111,13 +112,21 @@ class RunFunctionCall final
   // The digest refers to this thread's `keying` and to the request. It is empty
   // if the call is not looked up; reason_ says why.
   cache::key::Digest ComputeDigest();
+  // With `vary: on`: answers from a fresh entry under a key by hint, which is
+  // found without the plain key.
+  bool AnswerByHint();
   void OnKeyed(const cache::key::Digest& digest);
   void LookUp(const cache::key::Digest& digest);
+  // Looks in memory, with `vary: on` under all keys of the request.
+  cache::store::Found FindInMemory(absl::Time now) {
+    return varied_ == nullptr ? state_->store.GetMemory(key_, now)
+                              : varied_->Find(key_, now);
+  }
   // Whether a look-up in the lower tiers may find what memory has not.
   bool MayFindBelow(const cache::store::Found& found) const;
   // Only an entry that started later than `than` counts.
-  void LookBelow(absl::Time than);
-  void OnLower(const cache::store::Found& found);
+  void LookBelow(const cache::key::Key& key, absl::Time than);
+  void OnLower(const cache::store::Found& found, absl::Time than);
   void Miss();
   // Follows the verdict of the flights: kLead or kRun. `look_again`: looks in
   // memory first. An entry may have been filled since this call's look-up, by
@@ -137,8 +146,11 @@ class RunFunctionCall final
   void Launch(bool outlives = false);
   // Finds out why the call missed, and remembers its request.
   void Explain();
-  // The request, for the gate.
+  // The request, for the gate: under the key of the entry that was found.
   RequestKey Request() const {
+    if (varied_ != nullptr && varied_->by_hint()) {
+      return {varied_->entry_key(), absl::nullopt, nullptr};
+    }
     return {key_, drift_, tuned_ == nullptr ? nullptr : &tuned_->kinds};
   }
   // Keeps what `digest` says of drift, before its memory is used again.
@@ -214,8 +226,8 @@ class RunFunctionCall final
 
   cache::key::Key key_;    // all zero: it has none (yet)
   cache::key::Key drift_;  // its drift digest; all zero without tuning
-  std::shared_ptr<TunedCall> tuned_;  // with tuning, if no answer was found
-  Judgement judgement_;               // with Reason::kDrift
+  std::shared_ptr<TunedCall> tuned_;    // with tuning, if no answer was found
+  std::unique_ptr<VariedCall> varied_;  // with `vary: on`, once keyed
   // These are set when the look-up in memory finds no answer.
   absl::InlinedVector<char, kUsualTag> tag_;
   absl::Time looked_up_;

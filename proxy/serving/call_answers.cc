@@ -13,6 +13,19 @@
 
 namespace fncache::proxy::serving {
 
+namespace {
+
+// A hint is for this daemon.
+http2::Fields WithoutHint(const http2::Fields& trailers) {
+  http2::Fields rest;
+  for (const http2::Field field : trailers) {
+    if (field.name != cache::key::kHintField) rest.Add(field);
+  }
+  return rest;
+}
+
+}  // namespace
+
 void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
                              absl::string_view tag, absl::Time now,
                              cache::Outcome how, bool saves) {
@@ -24,8 +37,13 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
     AddStatus(ForwardStatus(reason_, /*collapsed=*/true, /*stored=*/true));
   } else {
     context_.instruments.RecordHit(absl::Now() - looked_up_, saved);
-    const HitStatus status(state_->ServedFor(key_, *entry, now));
-    if (state_->tunes() && info.drift != drift_) {
+    const HitStatus status(state_->ServedFor(Request().key, *entry, now));
+    if (varied_ != nullptr && varied_->by_hint()) {
+      key_ = varied_->entry_key();
+      if (trace_) trace_->SetKey(key_, /*tuned=*/false);
+      context_.hints.CountHit();
+      AddStatus(absl::StrCat(status.text(), "; detail=hint"));
+    } else if (state_->tunes() && info.drift.value_or(drift_) != drift_) {
       state_->evidence->OnHit(key_, tuned_->kinds, saves);
       context_.instruments.RecordTuneSaved(saved);
       AddStatus(absl::StrCat(status.text(), "; detail=drift"));
@@ -53,8 +71,9 @@ void RunFunctionCall::Answer(const cache::store::EntryRef& entry,
 
 void RunFunctionCall::AnswerAndRefresh(const cache::store::EntryRef& entry,
                                        absl::string_view tag, absl::Time now) {
-  absl::optional<Refresh> refresh = Refresh::Open(
-      &context_, state_, {key_, drift_}, entry->started(), tuned_, *incoming_);
+  absl::optional<Refresh> refresh =
+      Refresh::Open(&context_, state_, {key_, drift_}, entry->started(), tuned_,
+                    varied_.get(), *incoming_);
   // If the function runs for a refresh, none of its time is saved.
   Answer(entry, tag, now, cache::Outcome::kStaleHit,
          /*saves=*/!refresh.has_value());
@@ -65,7 +84,7 @@ cache::store::EntryRef RunFunctionCall::FindOld(absl::Time now) {
   if (!old_) return nullptr;
   looked_up_ = absl::Now();
   // A call that joined no flight may have filled a newer entry.
-  cache::store::EntryRef entry = state_->store.GetMemory(key_, now).entry;
+  cache::store::EntryRef entry = FindInMemory(now).entry;
   if (!entry) entry = old_;
   const bool spent =
       state_->FreshnessOf(Request(), *entry, now) == cache::Freshness::kSpent;
@@ -84,7 +103,7 @@ void RunFunctionCall::AnswerOld(const cache::store::EntryRef& entry,
                                 absl::Time now, const grpc::Status& status) {
   // The call is not a miss any more, so it has no reason.
   why_.reason = cache::Reason::kNone;
-  if (state_->IsFreshForItself(key_, entry, now)) {
+  if (state_->IsFreshForItself(Request().key, entry, now)) {
     return Answer(entry, tag(), now, cache::Outcome::kHit);
   }
   context_.instruments.RecordServedOver(status.error_code());
@@ -117,10 +136,18 @@ void RunFunctionCall::OnAnswer(transport::UnaryCall& call, bool stored) {
     context_.log.MissRefused(status);
   }
   // RFC 9211: the field of a cache nearer to the function comes first.
-  if (call.answered()) incoming_->Relay(call.headers(), call.trailers());
+  if (call.answered()) {
+    incoming_->Relay(call.headers(), state_->options.varies()
+                                         ? WithoutHint(call.trailers())
+                                         : call.trailers());
+  }
   AddForwardStatus(/*collapsed=*/false, stored);
   if (trace_) {
     trace_->SetRun(*run_, call.latency());
+    // Where later calls find it.
+    if (stored && varied_ != nullptr) {
+      trace_->SetKey(run_->FillKey(), state_->tunes());
+    }
     if (message.valid()) trace_->SetAnswer(message);
   }
   Count(cache::OutcomeOf(reason_), status.error_code());

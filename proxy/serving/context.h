@@ -16,6 +16,7 @@
 #include "proxy/serving/failure.h"
 #include "proxy/serving/flight.h"
 #include "proxy/serving/function_state.h"
+#include "proxy/serving/hint_table.h"
 #include "proxy/serving/refresh_backoff.h"
 #include "proxy/serving/tuning.h"
 #include "proxy/serving/tuning_log.h"
@@ -48,6 +49,7 @@ struct ServingContext {
   transport::Upstream& upstream;
   const telemetry::FunctionInstruments& instruments;
   FlightTable flights;
+  HintTable hints;
   RefreshBackoff refreshes;
   FailureLog log;
   TuningLog tuning_log;

@@ -75,6 +75,13 @@ void FailureLog::AnswerInDoubt(absl::string_view why) {
        {{"function", function_}, {"why", std::string(why)}}, unlogged);
 }
 
+void FailureLog::HintRefused(const absl::Status& why) const {
+  Warn(
+      "a response's hint cannot be used: such responses are stored as without "
+      "one, and counted",
+      {{"function", function_}, {"why", std::string(why.message())}}, 0);
+}
+
 void FailureLog::Tell(LogLimiter* lines, absl::string_view what,
                       const grpc::Status& status) {
   uint64_t unlogged = 0;

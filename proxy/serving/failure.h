@@ -40,6 +40,8 @@ class FailureLog {
   void MissRefused(const grpc::Status& status);
   // An answer was passed on that a gRPC library may read as an error.
   void AnswerInDoubt(absl::string_view why);
+  // The hint of a response cannot be used. Once for each function.
+  void HintRefused(const absl::Status& why) const;
 
  private:
   void Tell(LogLimiter* lines, absl::string_view what,

@@ -32,8 +32,8 @@ namespace fncache::proxy::serving {
 struct RequestKey {
   cache::key::Key key;
   // With tuning: its drift digest, and its kinds. No kinds: it only gets
-  // entries of its own drift.
-  cache::key::Key drift;
+  // entries of its own drift. A key by hint has no drift.
+  absl::optional<cache::key::Key> drift;
   const cache::key::DriftKinds* kinds = nullptr;
 };
 

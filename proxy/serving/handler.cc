@@ -28,6 +28,17 @@ void FunctionHandler::OnAnswered(const grpc::Status& status) {
 
 void FunctionHandler::OnPaused() { context_.instruments.ConnectionPaused(); }
 
+cache::key::Key FunctionHandler::KeyOfHit(Method method,
+                                          absl::string_view request,
+                                          const cache::key::Key& plain) {
+  const FunctionStatePtr state = State();
+  if (!state->options.varies()) return plain;
+  const auto varied = VariedCall::Make(&context_.hints, state, method, request);
+  if (varied == nullptr) return plain;
+  varied->MakeKeys(request);
+  return varied->KeyOfHit(plain, context_.clock.Now());
+}
+
 absl::optional<telemetry::ShadowReport> FunctionHandler::Shadow() const {
   const FunctionStatePtr state = context_.states.Newest();
   if (state->shadow == nullptr) return absl::nullopt;

@@ -62,11 +62,20 @@ class FunctionHandler final : public transport::CallHandler {
                                absl::Time now) const {
     return State()->FreshnessForItself(key, entry, now);
   }
+  // The key of the entry, in any tier, that answers this decompressed request,
+  // whose plain key is `plain`: that key, or with `vary: on` one by hint.
+  cache::key::Key KeyOfHit(Method method, absl::string_view request,
+                           const cache::key::Key& plain);
+
   // A key, or everything, was purged: closes its open flights to later callers,
   // and forgets its evidence. Returns the number of those flights.
   size_t DetachFlight(const cache::key::Key& key) {
     if (context_.tuning != nullptr) context_.tuning->evidence.Forget(key);
-    return context_.flights.Detach(key);
+    const size_t closed = context_.flights.Detach(key);
+    if (!State()->options.varies()) return closed;
+    context_.hints.OnPurged(key, context_.clock.Now());
+    // Flights have plain keys. Which requests have this key is not known.
+    return closed > 0 ? closed : context_.flights.DetachAll();
   }
   size_t DetachFlights() {
     if (context_.tuning != nullptr) {
@@ -88,6 +97,8 @@ class FunctionHandler final : public transport::CallHandler {
   // The figures alone cost less.
   telemetry::TuneReport Tune() const;
   telemetry::TuneFigures TuneFigures() const;
+  // The hints of its responses, and the hits by them.
+  telemetry::VaryFigures VaryFigures() const { return context_.hints.Read(); }
 
  private:
   ServingContext context_;

@@ -29,6 +29,7 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
                                       FunctionStatePtr state,
                                       const FlightKey& key, absl::Time than,
                                       std::shared_ptr<TunedCall> tuned,
+                                      const VariedCall* varied,
                                       const transport::IncomingCall& call) {
   const absl::Time now = context->clock.Now();
   if (!context->refreshes.Allows(key, now)) return absl::nullopt;
@@ -53,8 +54,10 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
       return absl::nullopt;
   }
   // A refresh that has just ended may have filled the key after the look-up.
-  const cache::store::Found found = state->store.GetMemory(key.key, now);
-  if (state->IsFreshForItself(key.key, found.entry, now)) {
+  const cache::key::Key entry_key =
+      varied != nullptr && varied->by_hint() ? varied->entry_key() : key.key;
+  const cache::store::Found found = state->store.GetMemory(entry_key, now);
+  if (state->IsFreshForItself(entry_key, found.entry, now)) {
     context->flights.FinishFound(seat.get(), found.entry, now);
     return absl::nullopt;
   }
@@ -65,7 +68,10 @@ absl::optional<Refresh> Refresh::Open(ServingContext* context,
       http2::MakeRecycled<UpstreamRun>(context, state, Use::kReplace, key.key);
   run->SetTuned(std::move(tuned));
   run->SetRefresh(std::move(memory));
-  return Refresh(context, std::move(state), std::move(run), seat, than, call);
+  transport::Message request = call.request();
+  if (varied != nullptr) run->SetVaried(*varied, &request);
+  return Refresh(context, std::move(state), std::move(run), seat, entry_key,
+                 than, std::move(request), call);
 }
 
 void Refresh::Launch() {
@@ -74,7 +80,7 @@ void Refresh::Launch() {
   auto pending = std::make_unique<PendingLookup>(worker_, &store.bans());
   transport::Worker* const worker = worker_;
   const auto self = std::make_shared<Refresh>(std::move(*this));
-  store.GetLower(self->seat_->key().key, self->context_->id, self->than_,
+  store.GetLower(self->entry_key_, self->context_->id, self->than_,
                  self->context_->clock.Now(),
                  [self, worker, pending = std::move(pending)](
                      cache::store::Found found) mutable {
@@ -87,7 +93,7 @@ void Refresh::Launch() {
 
 void Refresh::OnLower(const cache::store::EntryRef& entry) {
   const absl::Time now = context_->clock.Now();
-  if (state_->IsFreshForItself(seat_->key().key, entry, now)) {
+  if (state_->IsFreshForItself(entry_key_, entry, now)) {
     context_->flights.FinishFound(seat_.get(), entry, now);
     return;
   }

@@ -30,13 +30,14 @@ class Refresh final {
  public:
   // Opens a refresh with the request of `call`, whose entry started at `than`
   // and is past its time.
-  // `tuned` is null without tuning. Absent: the refresh is not needed or not
-  // possible. From now on misses of the key and drift wait for it, so Launch
-  // must follow. Until then `call` may end.
+  // `tuned` is null without tuning, `varied` without `vary: on`. Absent: the
+  // refresh is not needed or not possible. From now on misses of the key and
+  // drift wait for it, so Launch must follow. Until then `call` may end.
   static absl::optional<Refresh> Open(ServingContext* context,
                                       FunctionStatePtr state,
                                       const FlightKey& key, absl::Time than,
                                       std::shared_ptr<TunedCall> tuned,
+                                      const VariedCall* varied,
                                       const transport::IncomingCall& call);
 
   // Calls the function, unless a younger entry is below. Call it once.
@@ -45,15 +46,17 @@ class Refresh final {
  private:
   Refresh(ServingContext* context, FunctionStatePtr state,
           std::shared_ptr<UpstreamRun> run, std::shared_ptr<FlightCaller> seat,
-          absl::Time than, const transport::IncomingCall& call)
+          const cache::key::Key& entry_key, absl::Time than,
+          transport::Message request, const transport::IncomingCall& call)
       : context_(context),
         state_(std::move(state)),
         run_(std::move(run)),
         seat_(std::move(seat)),
+        entry_key_(entry_key),
         than_(than),
         worker_(call.worker()),
         fields_(call.fields()),
-        request_(call.request()) {}
+        request_(std::move(request)) {}
 
   void OnLower(const cache::store::EntryRef& entry);
   void Run();
@@ -62,6 +65,7 @@ class Refresh final {
   FunctionStatePtr state_;
   std::shared_ptr<UpstreamRun> run_;
   std::shared_ptr<FlightCaller> seat_;
+  cache::key::Key entry_key_;  // of the entry that is past its time
   absl::Time than_;
   transport::Worker* worker_;
   http2::Fields fields_;

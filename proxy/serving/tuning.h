@@ -60,6 +60,10 @@ struct TunedCall {
   cache::key::Key step;
   // Null: no question may be asked about this request.
   std::shared_ptr<Questions> questions;
+  // With Reason::kDrift: why the entry that was found does not answer.
+  Judgement judgement;
+  // Set by the run: questions are due about this answer.
+  absl::optional<TunedEntry> asks;
 };
 
 // A pipeline stage as the wire shows it. `request` is a serialized

@@ -41,6 +41,16 @@ void UpstreamRun::Start(const transport::UnaryRequest& request,
       });
 }
 
+void UpstreamRun::SetVaried(const VariedCall& call,
+                            transport::Message* request) {
+  varied_ = std::make_unique<VariedCall>(call);
+  // The answer to a compressed request is stored under a key by hint once its
+  // hint is known.
+  if (request->compressed()) return;
+  varied_->KeepRequest(*request);
+  request->Keep();
+}
+
 bool UpstreamRun::MayBeAbandoned() {
   limits::Budget* const budget = context_.upstream.options().inflight;
   if (budget == nullptr || memory_.taken()) return true;
@@ -219,7 +229,9 @@ void UpstreamRun::End() {
     const std::shared_ptr<RunOwner> owner = std::move(owner_);
     owner->OnAnswer(*call_, stored());
   }
-  if (asks_.has_value()) tuned_->questions->Start(*asks_);
+  if (tuned_ != nullptr && tuned_->asks.has_value()) {
+    tuned_->questions->Start(*tuned_->asks);
+  }
 }
 
 void UpstreamRun::Learn(const cache::ResponseView& view,
@@ -261,13 +273,19 @@ void UpstreamRun::Learn(const cache::ResponseView& view,
     // A purge bans before it forgets: one of both finds the other's effect.
     return tuning.evidence.Forget(key_);
   }
-  if (note.questions_due && tuned_->questions != nullptr) asks_ = run.entry;
+  if (note.questions_due && tuned_->questions != nullptr) {
+    tuned_->asks = run.entry;
+  }
 }
 
 void UpstreamRun::SupersedeOlder() {
   if (!may_store() || fate_ == Fate::kPurged || entry_ || !message().valid() ||
       !call_->doubt().empty()) {
     return;
+  }
+  if (varied_ != nullptr) {
+    varied_->SupersedeOthers(context_.id, use_ != Use::kReplace, started_,
+                             ended_);
   }
   // Also for an answer that could not be read.
   if (tuned_ != nullptr) state_->evidence->Forget(key_);
@@ -304,6 +322,7 @@ void UpstreamRun::ReportUnattended() {
 }
 
 bool UpstreamRun::IsFreshInMemory() const {
+  if (varied_ != nullptr) return varied_->IsFresh(key_, ended_);
   const cache::store::Found found = state_->store.GetMemory(key_, ended_);
   return state_->IsFreshForItself(key_, found.entry, ended_);
 }
@@ -317,32 +336,38 @@ FlightEnd UpstreamRun::EndOf(const transport::UnaryCall& call) const {
 
 void UpstreamRun::Apply(const transport::Message& response) {
   const absl::string_view bytes = response.bytes();
-  const auto view = cache::ReadResponse(bytes);
+  auto view = cache::ReadResponse(bytes);
   if (!view.ok()) return;  // it is passed on unchanged
+  view->facts.pure = ReadHint();
   cache::Policy::Storing storing;
-  if (may_store() && (shadow_ == nullptr ||
-                      shadow_->Judge(
-                          *view, key_, state_->policy.options().max_entry_bytes,
-                          &state_->store,
-                          [this](const cache::store::Entry& entry) {
-                            return state_->FreshnessForItself(key_, entry,
-                                                              ended_) ==
-                                   cache::Freshness::kFresh;
-                          },
-                          ended_))) {
+  const cache::key::Key& found_key = varied_ != nullptr && varied_->by_hint()
+                                         ? varied_->entry_key()
+                                         : FillKey();
+  if (may_store() &&
+      (shadow_ == nullptr ||
+       shadow_->Judge(
+           *view, found_key, state_->policy.options().max_entry_bytes,
+           &state_->store,
+           [&](const cache::store::Entry& entry) {
+             return state_->FreshnessForItself(found_key, entry, ended_) ==
+                    cache::Freshness::kFresh;
+           },
+           ended_))) {
     thread_local absl::InsecureBitGen random;
     storing = state_->policy.Decide(view->facts, bytes.size(),
                                     absl::Uniform(random, 0.0, 1.0));
     ObeyNewest(view->facts, &storing);
   }
   refusal_ = storing.refusal;
-  if (storing.store && shadow_ != nullptr) shadow_->Remember(key_, started_);
+  if (storing.store && shadow_ != nullptr)
+    shadow_->Remember(FillKey(), started_);
   cache::store::EntryRef older;
   if (tuned_ != nullptr && tuned_->learns) {
     older = state_->store.GetMemory(key_, ended_).entry;
   }
   if (storing.store) Fill(*view, storing);
-  if (tuned_ != nullptr) Learn(*view, older);
+  // A key by hint has no drift.
+  if (tuned_ != nullptr && FillKey() == key_) Learn(*view, older);
   CompareWithBefore(*view);
   trace_facts_.facts = view->facts;
   for (const absl::string_view piece : view->body) {
@@ -356,6 +381,14 @@ void UpstreamRun::Apply(const transport::Message& response) {
   if (ttl.has_value()) {
     message() = MessageWithTtl(*view, response, *ttl);
   }
+}
+
+bool UpstreamRun::ReadHint() {
+  if (varied_ == nullptr) return false;
+  absl::Status why;
+  if (varied_->ReadHint(call_->trailers(), &why)) return varied_->pure();
+  if (!why.ok() && context_.hints.Refuse()) context_.log.HintRefused(why);
+  return false;
 }
 
 void UpstreamRun::ObeyNewest(const cache::ResponseFacts& facts,
@@ -391,13 +424,15 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
   info.ttl = view.facts.ttl;
   info.cost = call_->latency();
   info.secrets = view.facts.secrets;
-  if (tuned_ != nullptr) info.drift = tuned_->drift;
+  info.pure = view.facts.pure;
+  const cache::key::Key& key = FillKey();
+  if (tuned_ != nullptr && key == key_) info.drift = tuned_->drift;
   cache::store::EntryRef entry =
       cache::store::Entry::Create(info, view.meta_rest, view.body);
   if (!entry) return;  // no memory for it: it is only passed on
   auto put = cache::store::PutResult::kPurged;
-  state_->bans.FillUnlessBanned(key_, started_, [&] {
-    put = state_->store.Fill(key_, entry, storing.lower_tiers, ended_);
+  state_->bans.FillUnlessBanned(key, started_, [&] {
+    put = state_->store.Fill(key, entry, storing.lower_tiers, ended_);
   });
   switch (put) {
     case cache::store::PutResult::kStored:
@@ -405,9 +440,19 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
           !context_.states.Newest()->policy.MayServe(*entry)) {
         // The settings changed after ObeyNewest. Perhaps they cleared the
         // entries that they do not keep before this one was filled.
-        state_->store.Erase(key_);
+        state_->store.Erase(key);
         refusal_ = cache::Policy::Refusal::kSecrets;
         return;
+      }
+      if (varied_ != nullptr) {
+        if (auto later =
+                varied_->EndOthers(key_, context_.id, started_, ended_)) {
+          state_->store.Displace(key, started_, context_.id, ended_);
+          fate_ = Fate::kNewer;
+          entry_ = std::move(later);
+          return;
+        }
+        varied_->Learn(ended_);
       }
       context_.instruments.RecordFill(entry->body().size() +
                                       entry->meta_rest().size());
@@ -417,9 +462,9 @@ void UpstreamRun::Fill(const cache::ResponseView& view,
     case cache::store::PutResult::kOlder: {
       // A call that started later has filled the key: waiting callers get that
       // entry.
-      cache::store::Found newer = state_->store.GetMemory(key_, ended_);
+      cache::store::Found newer = state_->store.GetMemory(key, ended_);
       // Each caller that waited asks whether it may have that one.
-      if (!state_->IsFreshForItself(key_, newer.entry, ended_)) {
+      if (!state_->IsFreshForItself(key, newer.entry, ended_)) {
         fate_ = Fate::kOutlived;
         return;
       }

@@ -27,6 +27,7 @@
 #include "cache/store/bans.h"
 #include "proxy/serving/context.h"
 #include "proxy/serving/shadow.h"
+#include "proxy/serving/varied_call.h"
 #include "proxy/transport/codec.h"
 #include "proxy/transport/upstream.h"
 
@@ -95,6 +96,9 @@ class UpstreamRun final : public FlightCall,
   bool has_flight() const { return flight() != nullptr; }
   // With tuning: what the answer adds to the evidence. Null without it.
   void SetTuned(std::shared_ptr<TunedCall> tuned) { tuned_ = std::move(tuned); }
+  // With `vary: on`: the response's hint says under which key of `call` it is
+  // stored. `request` stays in memory for that.
+  void SetVaried(const VariedCall& call, transport::Message* request);
   // Under `mode: shadow`: `shadow` decides if the answer is compared or stored.
   void SetShadow(std::unique_ptr<ShadowCall> shadow) {
     shadow_ = std::move(shadow);
@@ -109,6 +113,10 @@ class UpstreamRun final : public FlightCall,
     absl::optional<absl::Duration> told_ttl;  // if it is not the function's
   };
   const TraceFacts& trace_facts() const { return trace_facts_; }
+  // The key under which the answer is stored.
+  const cache::key::Key& FillKey() const {
+    return varied_ == nullptr ? key_ : varied_->FillKey(key_);
+  }
   bool stored() const { return fate_ == Fate::kStored; }
   // The entry that the response became, or a newer one. Null: there is none.
   const cache::store::EntryRef& entry() const { return entry_; }
@@ -149,6 +157,9 @@ class UpstreamRun final : public FlightCall,
                   cache::Policy::Storing* storing) const;
   void Fill(const cache::ResponseView& view,
             const cache::Policy::Storing& storing);
+  // Reads the hint of the answer. Returns whether it promises that nothing else
+  // decides the answer.
+  bool ReadHint();
   FlightKey flight_key() const {
     return {key_, tuned_ == nullptr ? cache::key::Key() : tuned_->drift};
   }
@@ -193,7 +204,7 @@ class UpstreamRun final : public FlightCall,
       role_;
   std::unique_ptr<ShadowCall> shadow_;
   std::shared_ptr<TunedCall> tuned_;
-  absl::optional<TunedEntry> asks_;  // questions are due about this answer
+  std::unique_ptr<VariedCall> varied_;
   std::shared_ptr<transport::UnaryCall> call_;
   // The memory that the call may keep while it is unattended. Set once, while a
   // mutex of the flights is locked.

@@ -230,6 +230,15 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
                      "two, for function \"",
                      options.name, "\""));
   }
+  if (options.key == cache::key::KeySource::kTag && options.vary) {
+    const SettingValue& key = values.at("key");
+    return SettingError(
+        values.at("vary"),
+        absl::StrCat("contradicts ", key.key, ": tag (", key.where,
+                     "), which does not read what a response depends on; "
+                     "accepted: one of the two, for function \"",
+                     options.name, "\""));
+  }
   if (outlives != nullptr && options.generation.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "generation: is needed with ", outlives, ", for function \"",

@@ -56,6 +56,11 @@ struct FunctionOptions {
   // Questions that each run for a caller adds to the budget. [0, 1]
   double tune_share = 0.1;
 
+  // True: keys follow what responses say that they depend on. Not with
+  // KeySource::kTag.
+  bool vary = false;
+
+  bool varies() const { return vary && policy.mode != cache::Mode::kOff; }
   // Tuning works: not where nothing is served from the cache.
   bool tunes() const { return tune && policy.mode == cache::Mode::kOn; }
 };

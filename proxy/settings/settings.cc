@@ -471,6 +471,12 @@ std::vector<Row> PolicyRows() {
           "requests for that. So on is a promise: the function has no effect "
           "outside its answers, and no memory of what it was asked. Not with "
           "key: tag."),
+      Row("vary", OneOf<bool>("HOW", {{"off", false}, {"on", true}}),
+          &Function::vary, "off", kLive,
+          "on: where a response says what it depends on (trailing metadata "
+          "fncache-depends, as functions of the SDK send it), it also answers "
+          "requests that agree on that, and on all that no mask may hide. The "
+          "daemon believes the function. Not with key: tag."),
       Row("tune_share", WholeFraction(), &Function::tune_share, "0.1", kLive,
           "Questions that may be asked of the function for each of its runs; "
           "0 = none, and nothing is proven."),

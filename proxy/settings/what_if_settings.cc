@@ -41,6 +41,10 @@ constexpr NotTaken kNotTaken[] = {
      "requests that differ in drift only count as hits, whether the entry was "
      "proven or not, so these are at most the hits"},
     {"tune_share", "a trace has no questions"},
+    {"vary", "a trace does not tell what responses depend on",
+     "hits by hint of the trace are hits of their keys here, and other "
+     "requests "
+     "miss"},
     {"max_released", "calls are not played as waiting for each other's places"},
     {"stale_if_error",
      "a trace does not tell when the function would have failed had it been "

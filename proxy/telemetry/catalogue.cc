@@ -144,6 +144,21 @@ const std::vector<Family>& Catalogue() {
        "Steps about which fewer questions are asked, or none, by state: reads "
        "(drift), varies."},
 
+      // With `vary: on`.
+      {"fncache_vary_hits_total",
+       Type::kCounter,
+       {"function_name"},
+       "Hits by hint: the call agrees with the entry's request on what the "
+       "response depends on."},
+      {"fncache_vary_hints_refused_total",
+       Type::kCounter,
+       {"function_name"},
+       "Responses whose hint cannot be used; they are stored as without one."},
+      {"fncache_vary_hints",
+       Type::kGauge,
+       {"function_name"},
+       "Hints that are known, at most four for each input."},
+
       // Under `mode: shadow`.
       {"fncache_shadow_lookups_total",
        Type::kCounter,

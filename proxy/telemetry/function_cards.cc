@@ -277,6 +277,18 @@ void AppendShadowRow(const FunctionCounts& total, std::string* out) {
       out);
 }
 
+// What `vary: on` brought.
+std::string VaryText(const VaryFigures& vary) {
+  Items items;
+  items.Always(
+      Counted(static_cast<int64_t>(vary.hits), "hit by hint", "hits by hint"));
+  items.If(vary.refused, Bad(absl::StrCat(Number(vary.refused), " refused")));
+  return absl::StrCat(
+      items.Text(), "<small>",
+      Counted(static_cast<int64_t>(vary.hints), "hint is", "hints are"),
+      " known</small>");
+}
+
 // What `tune: on` brought, and what it cost.
 std::string TuneText(const TuneReport& tune) {
   const TuneFigures& figures = tune.figures;
@@ -345,6 +357,7 @@ void AppendCard(const Status& status, size_t id, std::string* out) {
   if (function.facts.has_value()) {
     const FunctionFacts& facts = *function.facts;
     if (facts.tune.has_value()) Row("tuning", TuneText(*facts.tune), out);
+    if (facts.vary.has_value()) Row("hints", VaryText(*facts.vary), out);
     if (!facts.masks.empty()) Row("masks", MasksText(facts.masks), out);
     Row("bans", facts.bans.empty() ? "none" : BansText(facts.bans), out);
     for (const FunctionFacts::Row& more : facts.more) {

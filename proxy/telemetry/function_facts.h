@@ -8,6 +8,7 @@
 #define FNCACHE_PROXY_TELEMETRY_FUNCTION_FACTS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@ struct BanInForce {
   bool soft = false;  // the entries are stale rather than removed
 };
 
+// Since the start.
+struct VaryFigures {
+  size_t hints = 0;  // that are known now, of all inputs
+  uint64_t hits = 0;
+  uint64_t refused = 0;  // hints
+};
+
 struct FunctionFacts {
   // The connections now, from callers and to the function.
   size_t callers_connections = 0;
@@ -46,7 +54,8 @@ struct FunctionFacts {
   bool finishes_abandoned = false;
   // Keys that are not refreshed for now, because their refresh failed.
   size_t backing_off = 0;
-  absl::optional<TuneReport> tune;  // with `tune: on`
+  absl::optional<TuneReport> tune;   // with `tune: on`
+  absl::optional<VaryFigures> vary;  // with `vary: on`
   // More rows about the function, in order, for example the verdict of a
   // rehearsal. Each has a few words and a text; neither is escaped.
   struct Row {

@@ -704,6 +704,19 @@ void Instruments::WatchTune(cache::FunctionId id,
         [](Now now) { return now.steps_vary; });
 }
 
+void Instruments::WatchVary(cache::FunctionId id,
+                            std::function<VaryFigures()> figures) {
+  const std::string& name = function(id).name();
+  const auto watch = [&](absl::string_view metric, auto VaryFigures::*field) {
+    impl_->registry.AddCallback(Metric(metric), {name}, [figures, field] {
+      return static_cast<double>(figures().*field);
+    });
+  };
+  watch("fncache_vary_hits_total", &VaryFigures::hits);
+  watch("fncache_vary_hints_refused_total", &VaryFigures::refused);
+  watch("fncache_vary_hints", &VaryFigures::hints);
+}
+
 void Instruments::WatchInflight(std::function<InflightFigures()> figures) {
   Registry& registry = impl_->registry;
   const auto watch = [&](absl::string_view metric,

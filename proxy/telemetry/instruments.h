@@ -46,6 +46,7 @@
 #include "metrics/counter.h"
 #include "metrics/histogram.h"
 #include "metrics/registry.h"
+#include "proxy/telemetry/function_facts.h"
 #include "proxy/telemetry/labels.h"
 #include "proxy/telemetry/reload_figures.h"
 #include "proxy/telemetry/tune_report.h"
@@ -446,6 +447,8 @@ class Instruments {
   void WatchBackingOff(cache::FunctionId id, std::function<size_t()> keys);
   // The tuning of the function. Each scrape asks for each figure.
   void WatchTune(cache::FunctionId id, std::function<TuneFigures()> figures);
+  // The hints of the function's responses.
+  void WatchVary(cache::FunctionId id, std::function<VaryFigures()> figures);
   // The bytes that calls in progress use, by stage.
   struct InflightFigures {
     uint64_t reading = 0;

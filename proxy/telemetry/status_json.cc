@@ -195,6 +195,13 @@ Json Tuning(const TuneReport& tune) {
           {"steps_varying", figures.steps_vary}};
 }
 
+// With `vary: on`.
+Json Varying(const VaryFigures& vary) {
+  return {{"hits_by_hint", vary.hits},
+          {"hints", vary.hints},
+          {"hints_refused", vary.refused}};
+}
+
 Json Functions(const Status& status) {
   Json list = Json::Array();
   for (size_t id = 0; id < status.functions.size(); ++id) {
@@ -230,6 +237,7 @@ Json Functions(const Status& status) {
         {"upstream_connections",
          there ? Json(facts.upstream_connections) : Json()},
         {"tuning", facts.tune.has_value() ? Tuning(*facts.tune) : Json()},
+        {"varying", facts.vary.has_value() ? Varying(*facts.vary) : Json()},
         {"masks", Masks(facts)},
         {"bans", Bans(facts)},
         {"more", More(facts)},

@@ -36,6 +36,11 @@ class Message {
   }
   void Clear() { *this = Message(); }
 
+  // From now on a call to the function keeps this request in memory until it
+  // ends, even if all of it is sent. Copies are kept, too.
+  void Keep() { keep_ = true; }
+  bool keep() const { return keep_; }
+
   bool valid() const { return valid_; }
   bool compressed() const { return compressed_; }
   size_t size() const { return size_; }
@@ -48,6 +53,7 @@ class Message {
  private:
   bool valid_ = false;
   bool compressed_ = false;
+  bool keep_ = false;
   size_t size_ = 0;
   absl::InlinedVector<http2::Slice, 2> pieces_;
 };

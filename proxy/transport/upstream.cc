@@ -221,8 +221,9 @@ void UnaryCall::WatchWait() {
   }
   if (unread_ > 0) wait = std::min(wait, kLookAgain);
   if (!collector_.empty()) wait = std::min(wait, limits::Watchdog::kPatience);
-  if (!headers_.empty() && request_.valid())
+  if (!headers_.empty() && request_.valid() && !request_.keep()) {
     wait = std::min(wait, kLookAtRequest);
+  }
   if (wait == absl::InfiniteDuration()) return StopTimer();
   ArmTimer(wait, [this] { OnTimer(); });
 }
@@ -254,9 +255,10 @@ bool UnaryCall::Stalls() {
          budget->OthersWait(limits::Budget::Quota::kRunning);
 }
 
-// A request that the function has not read stays in memory.
+// A request that the function has not read stays in memory, and one that the
+// caller needs.
 void UnaryCall::Weigh() {
-  if (stream_->unsent() == 0) request_.Clear();
+  if (stream_->unsent() == 0 && !request_.keep()) request_.Clear();
   held_.Set(collector_.held() + WeightOf(headers_) + request_.size());
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/client/rpc_error.h"
 
-#include <array>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,24 +10,6 @@
 
 namespace fncache::runner::client {
 namespace {
-
-constexpr std::array<const char*, 17> kNames = {"OK",
-                                                "Canceled",
-                                                "Unknown",
-                                                "InvalidArgument",
-                                                "DeadlineExceeded",
-                                                "NotFound",
-                                                "AlreadyExists",
-                                                "PermissionDenied",
-                                                "ResourceExhausted",
-                                                "FailedPrecondition",
-                                                "Aborted",
-                                                "OutOfRange",
-                                                "Unimplemented",
-                                                "Internal",
-                                                "Unavailable",
-                                                "DataLoss",
-                                                "Unauthenticated"};
 
 // gRPC C++ itself says this; Go says something else instead.
 constexpr char kTooLarge[] = "Received message larger than max (";
@@ -96,13 +76,6 @@ std::string ConnectionError(absl::string_view message) {
       absl::StrReplaceAll(address, {{"%5B", "["}, {"%5D", "]"}}), kConnect,
       absl::AsciiStrToLower(message.substr(why + sizeof kCannotConnect - 1)),
       "\"");
-}
-
-std::string GoCodeName(int code) {
-  if (code < 0 || code >= static_cast<int>(kNames.size())) {
-    return absl::StrCat("Code(", code, ")");
-  }
-  return kNames[code];
 }
 
 }  // namespace

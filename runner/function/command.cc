@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runner/function/command.h"
 
-#include <pthread.h>
-#include <signal.h>
-#include <unistd.h>
-
 #include <cstdio>
-#include <cstdlib>
-#include <initializer_list>
+#include <functional>
+#include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,19 +16,19 @@
 #include "cache/key/mask.h"
 #include "common/command_line.h"
 #include "common/duration.h"
-#include "common/listen_address.h"
 #include "common/log.h"
-#include "common/threads.h"
 #include "common/utf8.h"
 #include "runner/function/call_cost.h"
-#include "runner/function/recorded_responder.h"
-#include "runner/function/server.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/costly_calls.h"
+#include "runner/function/recordings.h"
+#include "runner/function/template_function.h"
+#include "sdk/serve/command.h"
 
 namespace fncache::runner::function {
 namespace {
 
-constexpr absl::Duration kGrace = absl::Seconds(25);
+using ::fncache::function::Server;
+using ::fncache::function::ServerOptions;
 
 constexpr char kFooter[] = R"(
 A step of a composition that uses it (docs/function.md has the whole schema):
@@ -61,10 +56,16 @@ Try it: fncache function --insecure --listen 127.0.0.1:9444 --cost sleep=2s
 Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start (port taken, file
 missing), 2 for flags that do not fit.)";
 
+// No metrics by default: several of these run on one machine.
+ServerOptions Defaults() {
+  ServerOptions options;
+  options.address = "0.0.0.0:9443";
+  options.function_options = FunctionOptions();
+  return options;
+}
+
 struct Flags {
-  std::string listen = "0.0.0.0:9443";
-  bool insecure = false;
-  std::string tls_dir;
+  sdk::serve::ServeFlags serve{Defaults(), LogFormat::kText};
   std::vector<std::string> cost;
   std::string ttl = "60s";
   std::string fail_rate = "0";
@@ -80,18 +81,8 @@ CommandLine MakeLine(Flags* flags) {
       "A real composition function: renders resources from its input, or "
       "answers from\nrecordings, at a settable cost.",
       "fncache function");
-  line.AddOption("--listen", &flags->listen,
-                 "HOST:PORT to listen on, or :PORT for 0.0.0.0:PORT; port 0 "
-                 "takes a free one")
-      .TypeName("ADDR")
-      .ShowDefault();
-  line.AddFlag("--insecure", &flags->insecure,
-               "Listen in plaintext (beats $TLS_SERVER_CERTS_DIR)");
-  line.AddOption(
-          "--tls-dir", &flags->tls_dir,
-          "Folder of tls.crt, tls.key and, if callers need a certificate, "
-          "ca.crt; default: $TLS_SERVER_CERTS_DIR")
-      .TypeName("DIR");
+  flags->serve.Define(&line, {",--listen", ",--tls-dir"});
+  flags->serve.DefineComposing(&line);
   line.AddOption("--cost", &flags->cost,
                  "Cost of every call: sleep=DURATION, cpu=DURATION, or both "
                  "with a comma between; repeats add up")
@@ -141,14 +132,6 @@ absl::StatusOr<absl::optional<absl::Duration>> ParseTtl(
   return absl::optional<absl::Duration>(*ttl);
 }
 
-// gRPC would take a port beyond 65535 as another one.
-bool IsListenAddress(absl::string_view address) {
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  return colon != absl::string_view::npos &&
-         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
-}
-
 // `message` may have several lines, of which the later ones are indented, and
 // names of files that hold anything.
 void Complain(absl::string_view message) {
@@ -173,48 +156,25 @@ int CannotStart(absl::string_view message) {
   return 1;
 }
 
-// SIGTERM and SIGINT wait for sigwait; threads inherit the mask.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
-// From now on the next stop signal ends the process at once.
-void NextSignalExits(const sigset_t& signals) {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { _exit(1); };
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-}
-
-int Serve(const FunctionServerOptions& options, const Responder& responder) {
-  // Besides gRPC's: those that calls burn CPU time on, one for each core.
-  const absl::Status threads =
-      CheckThreads(GrpcThreads() + 8 +
-                   static_cast<int>(std::thread::hardware_concurrency()));
-  if (!threads.ok()) return CannotStart(threads.message());
-  const sigset_t signals = BlockStopSignals();
-  auto server = FunctionServer::Start(options, &responder);
-  if (!server.ok()) {
-    return CannotStart(server.status().message());
-  }
-  Log(LogLevel::kInfo, absl::StrCat("listening on ", (*server)->address()));
-  int signal = 0;
-  sigwait(&signals, &signal);
-  NextSignalExits(signals);
-  (*server)->Stop(kGrace);
-  const CallCounts counts = (*server)->counts();
-  Log(LogLevel::kInfo, "stopped",
-      {{"calls", counts.calls},
-       {"answered", counts.answered},
-       {"failed", counts.failed},
-       {"cancelled", counts.cancelled}});
-  return 0;
+int Serve(sdk::serve::ServeSettings settings, const CostOptions& costs,
+          ::fncache::function::Function function) {
+  CostlyCalls calls(costs);
+  settings.server.interceptor = calls.Interceptor();
+  settings.log_start = [](const Server& server) {
+    Log(LogLevel::kInfo, absl::StrCat("listening on ", server.address()));
+    if (server.metrics_address().empty()) return;
+    Log(LogLevel::kInfo, "metrics", {{"address", server.metrics_address()}});
+  };
+  settings.log_end = [&calls] {
+    const CallCounts counts = calls.counts();
+    Log(LogLevel::kInfo, "stopped",
+        {{"calls", counts.calls},
+         {"answered", counts.answered},
+         {"failed", counts.failed},
+         {"cancelled", counts.cancelled}});
+  };
+  return sdk::serve::Serve("fncache function", std::move(settings),
+                           std::move(function));
 }
 
 }  // namespace
@@ -234,22 +194,9 @@ int FunctionMain(int argc, char** argv) {
   CommandLine line = MakeLine(&flags);
   if (const auto code = line.ParseForMain(argc, argv)) return *code;
 
-  if (flags.insecure && !flags.tls_dir.empty()) {
-    return Refuse("--insecure and --tls-dir: accepted is one of them");
-  }
-  if (!flags.insecure && flags.tls_dir.empty()) {
-    const char* mounted = std::getenv("TLS_SERVER_CERTS_DIR");
-    if (mounted != nullptr) flags.tls_dir = mounted;
-    if (flags.tls_dir.empty()) {
-      return Refuse("--insecure or --tls-dir DIR is needed");
-    }
-  }
-  if (!IsListenAddress(flags.listen)) {
-    return Refuse(absl::StrCat("--listen: \"", flags.listen,
-                               "\" is not accepted; accepted: HOST:PORT or "
-                               ":PORT, the port from 0 to 65535"));
-  }
-  FunctionServerOptions options;
+  auto settings = flags.serve.Settings();
+  if (!settings.ok()) return Refuse(settings.status().message());
+  CostOptions options;
   if (!absl::SimpleAtod(flags.fail_rate, &options.fail_rate) ||
       !(options.fail_rate >= 0 && options.fail_rate <= 1)) {
     return Refuse(absl::StrCat("--fail-rate: \"", flags.fail_rate,
@@ -265,7 +212,7 @@ int FunctionMain(int argc, char** argv) {
   if (!cost.ok()) {
     return Refuse(absl::StrCat("--cost: ", cost.status().message()));
   }
-  TemplateResponderOptions answers;
+  TemplateOptions answers;
   const auto ttl = ParseTtl(flags.ttl);
   if (!ttl.ok()) return Refuse(absl::StrCat("--ttl: ", ttl.status().message()));
   answers.ttl = *ttl;
@@ -275,14 +222,13 @@ int FunctionMain(int argc, char** argv) {
                         : flags.fatal[0];
   }
 
-  options.listen = WithHost(flags.listen);
-  if (!flags.insecure) options.tls_dir = flags.tls_dir;
   options.cost = *cost;
   options.log_calls = flags.log_calls;
 
   if (flags.recorded.empty()) {
     if (!flags.mask.empty()) return Refuse("--mask: needs --recorded DIR");
-    return Serve(options, TemplateResponder(std::move(answers)));
+    return Serve(*std::move(settings), options,
+                 TemplateFunction(std::move(answers)));
   }
   if (answers.fatal.has_value()) {
     return Refuse("--fatal and --recorded: accepted is one of them");
@@ -295,14 +241,14 @@ int FunctionMain(int argc, char** argv) {
   if (!masks.ok()) {
     return Refuse(absl::StrCat("--mask: ", masks.status().message()));
   }
-  const auto recordings = RecordedResponder::Load(
-      flags.recorded, *masks,
-      line.Given("--ttl") ? answers.ttl : absl::nullopt);
+  const auto recordings =
+      Recordings::Load(flags.recorded, *masks,
+                       line.Given("--ttl") ? answers.ttl : absl::nullopt);
   if (!recordings.ok()) {
     return CannotStart(
         absl::StrCat("--recorded: ", recordings.status().message()));
   }
-  return Serve(options, **recordings);
+  return Serve(*std::move(settings), options, (*recordings)->Function());
 }
 
 }  // namespace fncache::runner::function

@@ -14,14 +14,14 @@
 #include "absl/strings/str_replace.h"
 #include "common/field_path.h"
 #include "common/status.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
 #include "runner/function/request_path.h"
+#include "sdk/model/node.h"
 
 namespace fncache::runner::function {
 namespace {
 
-using google::protobuf::Value;
+using fn::Value;
+using fn::internal::Ref;
 
 // An expression's text, taken apart.
 struct Parsed {
@@ -150,24 +150,20 @@ bool IsNumber(absl::string_view text) {
 
 absl::StatusOr<Value> ParseFallback(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
-  Value value;
   double number = 0;
   if (!text.empty() && text[0] == '"') {
     auto unquoted = TakeQuoted(&text);
     if (!unquoted.ok()) return unquoted.status();
     if (!text.empty()) return Bad("something follows the quoted default");
-    value.set_string_value(*std::move(unquoted));
-  } else if (text == "true" || text == "false") {
-    value.set_bool_value(text == "true");
-  } else if (text == "null") {
-    value.set_null_value(google::protobuf::NULL_VALUE);
-  } else if (IsNumber(text) && absl::SimpleAtod(text, &number) &&
-             std::isfinite(number)) {
-    value.set_number_value(number);
-  } else {
-    value.set_string_value(std::string(text));
+    return Value() = *unquoted;
   }
-  return value;
+  if (text == "true" || text == "false") return Value() = text == "true";
+  if (text == "null") return Value() = fn::kNull;
+  if (IsNumber(text) && absl::SimpleAtod(text, &number) &&
+      std::isfinite(number)) {
+    return Value() = number;
+  }
+  return Value() = std::string(text);
 }
 
 absl::StatusOr<Parsed> Parse(absl::string_view text, const Scope& scope) {
@@ -180,7 +176,7 @@ absl::StatusOr<Parsed> Parse(absl::string_view text, const Scope& scope) {
   if (end < text.size()) {
     auto fallback = ParseFallback(text.substr(end + 1));
     if (!fallback.ok()) return fallback.status();
-    parsed.fallback = *std::move(fallback);
+    parsed.fallback.emplace(*std::move(fallback));
   }
   return parsed;
 }
@@ -193,11 +189,9 @@ absl::StatusOr<Value> Evaluate(absl::string_view text, const Scope& scope) {
     if (!scope.index.has_value()) {
       return Bad("index exists in a resource with count only");
     }
-    Value index;
-    index.set_number_value(*scope.index);
-    return index;
+    return Value() = *scope.index;
   }
-  auto found = LookUp(scope.request, parsed->path);
+  auto found = LookUp(scope.ctx, parsed->path);
   if (!found.ok()) return found.status();
   if (found->has_value()) return **std::move(found);
   if (parsed->fallback.has_value()) return *std::move(parsed->fallback);
@@ -215,22 +209,23 @@ std::string NumberText(double number) {
 }
 
 absl::Status AppendText(const Value& value, std::string* out) {
-  switch (value.kind_case()) {
-    case Value::kStringValue:
-      out->append(value.string_value());
+  const sdk::Node& node = *sdk::Peek(value.ref().get());
+  switch (node.kind) {
+    case sdk::Kind::kText:
+      absl::StrAppend(out, node.text);
       return absl::OkStatus();
-    case Value::kNumberValue:
-      out->append(NumberText(value.number_value()));
+    case sdk::Kind::kNumber:
+      out->append(NumberText(node.number));
       return absl::OkStatus();
-    case Value::kBoolValue:
-      out->append(value.bool_value() ? "true" : "false");
+    case sdk::Kind::kBool:
+      out->append(node.boolean ? "true" : "false");
       return absl::OkStatus();
-    case Value::kStructValue:
+    case sdk::Kind::kObject:
       return Bad("an object cannot be part of a text");
-    case Value::kListValue:
+    case sdk::Kind::kList:
       return Bad("a list cannot be part of a text");
-    case Value::kNullValue:
-    case Value::KIND_NOT_SET:
+    case sdk::Kind::kNull:
+    case sdk::Kind::kUnset:
       break;
   }
   return Bad("null cannot be part of a text");
@@ -240,45 +235,38 @@ absl::Status At(absl::string_view expression, const absl::Status& status) {
   return Prefixed(absl::StrCat("${", expression, "}"), status);
 }
 
-absl::Status ExpandInPlace(Value* value, const Scope& scope,
-                           std::string* where) {
+// `from` expanded becomes `to`.
+absl::Status ExpandInto(sdk::Node* from, Value to, const Scope& scope,
+                        std::string* where) {
   const size_t length = where->size();
-  switch (value->kind_case()) {
-    case Value::kStringValue: {
-      if (value->string_value().find("${") == std::string::npos) break;
-      auto expanded = ExpandString(value->string_value(), scope);
-      if (!expanded.ok()) return Prefixed(*where, expanded.status());
-      *value = *std::move(expanded);
-      break;
+  const sdk::Node* const shown = sdk::Peek(from);
+  const sdk::Kind kind = shown == nullptr ? sdk::Kind::kUnset : shown->kind;
+  if (kind == sdk::Kind::kText && absl::StrContains(shown->text, "${")) {
+    const auto expanded = ExpandString(shown->text, scope);
+    if (!expanded.ok()) return Prefixed(*where, expanded.status());
+    to = *expanded;
+  } else if (kind == sdk::Kind::kList) {
+    fn::internal::StartList(to.ref());
+    for (size_t i = 0; i < shown->size; ++i) {
+      absl::StrAppend(where, "[", i, "]");
+      const absl::Status status =
+          ExpandInto(sdk::ElementOf(from, i), to.add(), scope, where);
+      if (!status.ok()) return status;
+      where->resize(length);
     }
-    case Value::kListValue: {
-      int i = 0;
-      for (Value& item : *value->mutable_list_value()->mutable_values()) {
-        absl::StrAppend(where, "[", i++, "]");
-        const absl::Status status = ExpandInPlace(&item, scope, where);
-        if (!status.ok()) return status;
-        where->resize(length);
-      }
-      break;
+  } else if (kind == sdk::Kind::kObject) {
+    fn::internal::StartObject(to.ref());
+    // They are sorted, so that of several faults the error is always the same.
+    for (const absl::string_view key : sdk::Keys(from)) {
+      absl::StrAppend(where, where->empty() ? "" : ".", SpellKey(key));
+      const absl::Status status = ExpandInto(
+          sdk::ChildOf(from, key), to[std::string_view(key.data(), key.size())],
+          scope, where);
+      if (!status.ok()) return status;
+      where->resize(length);
     }
-    case Value::kStructValue: {
-      // They are sorted so that, of several faults, the error is always the
-      // same.
-      std::vector<std::pair<absl::string_view, Value*>> fields;
-      for (auto& field : *value->mutable_struct_value()->mutable_fields()) {
-        fields.emplace_back(field.first, &field.second);
-      }
-      std::sort(fields.begin(), fields.end());
-      for (const auto& [key, inner] : fields) {
-        absl::StrAppend(where, where->empty() ? "" : ".", SpellKey(key));
-        const absl::Status status = ExpandInPlace(inner, scope, where);
-        if (!status.ok()) return status;
-        where->resize(length);
-      }
-      break;
-    }
-    default:
-      break;
+  } else {
+    to = Value(Ref(from));
   }
   return absl::OkStatus();
 }
@@ -287,9 +275,10 @@ absl::Status ExpandInPlace(Value* value, const Scope& scope,
 
 absl::StatusOr<Value> Expand(const Value& value, const Scope& scope,
                              absl::string_view where) {
-  Value expanded = value;
+  Value expanded;
   std::string at(where);
-  const absl::Status status = ExpandInPlace(&expanded, scope, &at);
+  const absl::Status status =
+      ExpandInto(value.ref().get(), expanded, scope, &at);
   if (!status.ok()) return status;
   return expanded;
 }
@@ -319,9 +308,7 @@ absl::StatusOr<Value> ExpandString(absl::string_view text, const Scope& scope) {
     if (!status.ok()) return At(expression, status);
     at = end + 1;
   }
-  Value result;
-  result.set_string_value(std::move(out));
-  return result;
+  return Value() = out;
 }
 
 }  // namespace fncache::runner::function

@@ -7,37 +7,34 @@
 // is one expression becomes the value with its type. Elsewhere the value must
 // be text, number or boolean.
 //
-// Pure functions, thread-safe.
+// Thread-safe; a Context belongs to one thread.
 #ifndef FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_
 #define FNCACHE_RUNNER_FUNCTION_EXPRESSION_H_
-
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "proto/function_v1_fwd.h"
-#include "proto/struct_fwd.h"
+#include "fncache/function/context.h"
 
 namespace fncache::runner::function {
 
 // The values that an expression can name.
 struct Scope {
-  const apiextensions::fn::proto::v1::RunFunctionRequest& request;
+  ::fncache::function::Context& ctx;
   // The number of this repetition of a resource, from 0.
   absl::optional<int> index;
 };
 
-// `value` with every string in it expanded, at any depth; keys stay as they
-// are. InvalidArgument names the path of the string, which is below `where`,
-// and the expression.
-absl::StatusOr<google::protobuf::Value> Expand(
-    const google::protobuf::Value& value, const Scope& scope,
+// A copy of `value` with every string in it expanded, at any depth; keys stay
+// as they are. InvalidArgument names the path of the string, which is below
+// `where`, and the expression.
+absl::StatusOr<::fncache::function::Value> Expand(
+    const ::fncache::function::Value& value, const Scope& scope,
     absl::string_view where);
 
 // Expands one string. The result need not be text.
-absl::StatusOr<google::protobuf::Value> ExpandString(absl::string_view text,
-                                                     const Scope& scope);
+absl::StatusOr<::fncache::function::Value> ExpandString(absl::string_view text,
+                                                        const Scope& scope);
 
 }  // namespace fncache::runner::function
 

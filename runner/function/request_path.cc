@@ -3,27 +3,23 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "common/utf8.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
-#include "text/object.h"
+#include "sdk/compose/call.h"
 
 namespace fncache::runner::function {
-
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
 namespace {
 
-namespace fn = ::apiextensions::fn::proto::v1;
+namespace lazy = sdk::lazy;
 
+using fn::internal::Ref;
 using Path = absl::Span<const std::string>;
-using Found = absl::StatusOr<absl::optional<Value>>;
+using Found = absl::StatusOr<absl::optional<fn::Value>>;
 
-Found Missing() { return absl::optional<Value>(); }
+Found Missing() { return absl::optional<fn::Value>(); }
 
 Found Unknown(absl::string_view field, absl::string_view accepted) {
   return absl::InvalidArgumentError(
@@ -35,37 +31,32 @@ Found TooShort(absl::string_view accepted) {
       "the path ends above any value; it continues with ", accepted));
 }
 
-Found OfStruct(const Struct& root, Path path);
-
-Found OfValue(const Value& value, Path path) {
-  const Value* at = &value;
-  for (size_t i = 0; i < path.size(); ++i) {
-    if (at->kind_case() == Value::kStructValue) {
-      return OfStruct(at->struct_value(), path.subspan(i));
-    }
+// `document` may be null, which has nothing.
+Found OfDocument(sdk::Document* document, Path path) {
+  if (document == nullptr) return Missing();
+  sdk::Node* node = document->root();
+  for (const std::string& key : path) {
+    const sdk::Node* const at = sdk::Peek(node);
     uint32_t index = 0;
-    if (at->kind_case() != Value::kListValue ||
-        !absl::SimpleAtoi(path[i], &index) ||
-        index >= static_cast<uint32_t>(at->list_value().values_size())) {
-      return Missing();
+    if (at != nullptr && at->kind == sdk::Kind::kList &&
+        absl::SimpleAtoi(key, &index)) {
+      sdk::Size(node);  // an index beyond it depends on it
+      node = sdk::ElementOf(node, index);
+    } else {
+      node = sdk::ChildOf(node, key);
     }
-    at = &at->list_value().values(static_cast<int>(index));
   }
-  if (text::IsNull(*at)) {
-    return Missing();
-  }
-  return absl::optional<Value>(*at);
+  sdk::ReadWhole(node);
+  const sdk::Node* const found = sdk::Peek(node);
+  if (found == nullptr || found->kind == sdk::Kind::kNull) return Missing();
+  return absl::optional<fn::Value>(fn::Value(Ref(node)));
 }
 
-Found OfStruct(const Struct& root, Path path) {
-  if (path.empty()) {
-    Value all;
-    *all.mutable_struct_value() = root;
-    return absl::optional<Value>(all);
-  }
-  const auto found = root.fields().find(path[0]);
-  if (found == root.fields().end()) return Missing();
-  return OfValue(found->second, path.subspan(1));
+// A document that is an empty object where the request has none.
+Found OfWhole(sdk::Document* document, Path path) {
+  Found found = OfDocument(document, path);
+  if (!found.ok() || found->has_value() || !path.empty()) return found;
+  return absl::optional<fn::Value>(fn::Value() = fn::Object());
 }
 
 // Bytes by key, as text.
@@ -75,99 +66,90 @@ Found OfBytes(const Map& map, Path path) {
   if (path.size() > 1) return Missing();
   const auto found = map.find(path[0]);
   if (found == map.end()) return Missing();
-  const std::string& bytes = found->second;
-  if (!IsUtf8(bytes)) {
+  if (!IsUtf8(found->second)) {
     return absl::InvalidArgumentError("the value there is not text");
   }
-  Value text;
-  text.set_string_value(bytes);
-  return absl::optional<Value>(text);
+  return absl::optional<fn::Value>(fn::Value() = found->second);
 }
 
 constexpr char kOfResource[] = "resource or connection_details";
 
-Found OfResource(const fn::Resource& resource, Path path) {
+// A path below a message that is not there, which is null, is checked all the
+// same: whether it is a path at all must not depend on the request.
+Found OfResource(const lazy::Resource* resource, sdk::Document* document,
+                 Path path) {
   if (path.empty()) return TooShort(kOfResource);
-  if (path[0] == "resource") {
-    if (!resource.has_resource()) return Missing();
-    return OfStruct(resource.resource(), path.subspan(1));
-  }
+  if (path[0] == "resource") return OfDocument(document, path.subspan(1));
   if (path[0] == "connection_details") {
-    return OfBytes(resource.connection_details(), path.subspan(1));
+    return OfBytes(
+        (resource == nullptr ? lazy::Resource::default_instance() : *resource)
+            .connection_details(),
+        path.subspan(1));
   }
   return Unknown(path[0], kOfResource);
 }
 
-// A path below a message that is not there is checked all the same: whether it
-// is a path at all must not depend on the request.
-Found OfNamedResource(
-    const google::protobuf::Map<std::string, fn::Resource>& resources,
-    Path path) {
-  if (path.empty()) return TooShort("a resource's name");
-  const auto found = resources.find(path[0]);
-  return OfResource(found == resources.end() ? fn::Resource::default_instance()
-                                             : found->second,
-                    path.subspan(1));
-}
-
 constexpr char kOfState[] = "composite or resources";
 
-Found OfState(const fn::State& state, Path path) {
+Found OfState(fn::Context& ctx, bool observed, Path path) {
   if (path.empty()) return TooShort(kOfState);
+  const sdk::ComposedResource* resource = nullptr;
   if (path[0] == "composite") {
-    return OfResource(state.composite(), path.subspan(1));
+    resource = ctx.composite().composed();
+  } else if (path[0] != "resources") {
+    return Unknown(path[0], kOfState);
+  } else {
+    path.remove_prefix(1);
+    if (path.empty()) return TooShort("a resource's name");
+    if (path[0].empty()) return OfResource(nullptr, nullptr, path.subspan(1));
+    resource = ctx.existing(path[0]).composed();
   }
-  if (path[0] == "resources") {
-    return OfNamedResource(state.resources(), path.subspan(1));
-  }
-  return Unknown(path[0], kOfState);
+  path.remove_prefix(1);
+  if (observed) return OfResource(resource->seen, resource->observed, path);
+  // As earlier steps desire it, without what this call has set since.
+  return OfResource(resource->before, resource->desired->base, path);
 }
 
-// `items` alone is the list of what was found, for counting.
-Found OfItems(const fn::Resources& resources, Path path) {
-  if (path.empty()) {
-    Value list;
-    list.mutable_list_value();
-    for (const fn::Resource& item : resources.items()) {
-      *(*list.mutable_list_value()
-             ->add_values()
-             ->mutable_struct_value()
-             ->mutable_fields())["resource"]
-           .mutable_struct_value() = item.resource();
-    }
-    return absl::optional<Value>(list);
-  }
-  uint32_t index = 0;
-  if (!absl::SimpleAtoi(path[0], &index)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", path[0], "\" is no index; accepted: a number from 0"));
-  }
-  const bool there = index < static_cast<uint32_t>(resources.items_size());
-  return OfResource(there ? resources.items(static_cast<int>(index))
-                          : fn::Resource::default_instance(),
-                    path.subspan(1));
-}
-
-Found OfRequired(const fn::RunFunctionRequest& request, Path path) {
+Found OfRequired(fn::Context& ctx, Path path) {
   if (path.empty()) return TooShort("a requirement's name");
-  const auto found = request.required_resources().find(path[0]);
-  const bool there = found != request.required_resources().end();
+  const auto& all = ctx.call()->request->required_resources();
+  const bool there = !path[0].empty() && all.contains(path[0]);
   if (path.size() == 1) return TooShort("items");
   if (path[1] != "items") return Unknown(path[1], "items");
-  if (!there && path.size() == 2) return Missing();
-  return OfItems(there ? found->second : fn::Resources::default_instance(),
-                 path.subspan(2));
+  if (path.size() > 2) {
+    uint32_t index = 0;
+    if (!absl::SimpleAtoi(path[2], &index)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", path[2], "\" is no index; accepted: a number from 0"));
+    }
+    if (!there || index >= ctx.bootstrap(path[0]).size()) {
+      return OfResource(nullptr, nullptr, path.subspan(3));
+    }
+    const fn::Resource item = ctx.bootstrap(path[0])[index];
+    return OfResource(item.composed()->seen, item.composed()->observed,
+                      path.subspan(3));
+  }
+  if (!there) return Missing();
+  // `items` alone is the list of what was found, for counting.
+  fn::Value list;
+  fn::internal::StartList(list.ref());
+  for (const fn::Resource& item : ctx.bootstrap(path[0])) {
+    fn::Value copy = list.add(fn::Object())["resource"];
+    copy = fn::Object();
+    if (item.has_value()) copy = item;
+  }
+  return absl::optional<fn::Value>(list);
 }
 
-Found OfCredentials(const fn::RunFunctionRequest& request, Path path) {
+Found OfCredentials(fn::Context& ctx, Path path) {
   if (path.empty()) return TooShort("a credential's name");
   if (path.size() < 3) return TooShort("credential_data.data.KEY");
   if (path[1] != "credential_data") return Unknown(path[1], "credential_data");
   if (path[2] != "data") return Unknown(path[2], "data");
-  const auto found = request.credentials().find(path[0]);
-  return OfBytes((found == request.credentials().end()
-                      ? fn::Credentials::default_instance()
-                      : found->second)
+  const auto& all = ctx.call()->request->credentials();
+  const auto found = all.find(path[0]);
+  return OfBytes((found == all.end() ? lazy::Credentials::default_instance()
+                                     : found->second)
                      .credential_data()
                      .data(),
                  path.subspan(3));
@@ -175,20 +157,22 @@ Found OfCredentials(const fn::RunFunctionRequest& request, Path path) {
 
 }  // namespace
 
-absl::StatusOr<absl::optional<Value>> LookUp(
-    const fn::RunFunctionRequest& request,
-    const std::vector<std::string>& segments) {
+Found LookUp(fn::Context& ctx, const std::vector<std::string>& segments) {
   constexpr char kRoots[] =
       "observed, desired, context, credentials, required_resources or input";
   const Path path(segments);
   if (path.empty()) return TooShort(kRoots);
   const Path rest = path.subspan(1);
-  if (path[0] == "observed") return OfState(request.observed(), rest);
-  if (path[0] == "desired") return OfState(request.desired(), rest);
-  if (path[0] == "context") return OfStruct(request.context(), rest);
-  if (path[0] == "input") return OfStruct(request.input(), rest);
-  if (path[0] == "credentials") return OfCredentials(request, rest);
-  if (path[0] == "required_resources") return OfRequired(request, rest);
+  if (path[0] == "observed") return OfState(ctx, /*observed=*/true, rest);
+  if (path[0] == "desired") return OfState(ctx, /*observed=*/false, rest);
+  if (path[0] == "context") {
+    return OfWhole(ctx.call()->ContextRoot()->document->base, rest);
+  }
+  if (path[0] == "input") {
+    return OfWhole(ctx.input().ref().get()->document, rest);
+  }
+  if (path[0] == "credentials") return OfCredentials(ctx, rest);
+  if (path[0] == "required_resources") return OfRequired(ctx, rest);
   return Unknown(path[0], kRoots);
 }
 

@@ -9,26 +9,22 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "common/field_path.h"
 #include "common/nearest.h"
-#include "google/protobuf/struct.pb.h"
-#include "proto/function_v1.pb.h"
 #include "runner/function/expression.h"
-#include "text/object.h"
+#include "sdk/compose/call.h"
 
 namespace fncache::runner::function {
-
-using google::protobuf::ListValue;
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
 namespace {
 
-namespace fn = ::apiextensions::fn::proto::v1;
+namespace fn = ::fncache::function;
+namespace lazy = sdk::lazy;
+
+using sdk::Kind;
+using sdk::Node;
 
 constexpr char kApiVersion[] = "function.fncache.dev/v1alpha1";
 constexpr char kKind[] = "Template";
@@ -37,33 +33,36 @@ absl::Status Bad(absl::string_view where, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(where, ": ", why));
 }
 
+fn::Value ValueAt(Node* node) { return fn::Value(fn::internal::Ref(node)); }
+
+// Nodes of the input, and of values made from it, which are never awaited.
+Kind KindOf(const Node* node) {
+  const Node* const shown = sdk::Peek(node);
+  return shown == nullptr ? Kind::kUnset : shown->kind;
+}
+Kind KindOf(const fn::Value& value) { return KindOf(value.ref().get()); }
+// Empty if it is no text.
+absl::string_view TextOf(const Node* node) {
+  return KindOf(node) == Kind::kText ? sdk::Peek(node)->text : "";
+}
+std::string TextOf(const fn::Value& value) {
+  return std::string(TextOf(value.ref().get()));
+}
+
 // An object of the input with a known set of fields. Refers to the input.
 class Object {
  public:
-  static absl::StatusOr<Object> Of(const Struct& fields, std::string where,
+  static absl::StatusOr<Object> Of(Node* node, std::string where,
                                    absl::Span<const absl::string_view> known) {
-    std::set<absl::string_view> unknown;  // sorted: the message never varies
-    for (const auto& field : fields.fields()) {
-      if (std::find(known.begin(), known.end(), field.first) == known.end()) {
-        unknown.insert(field.first);
-      }
+    if (KindOf(node) != Kind::kObject) return Bad(where, "must be an object");
+    for (const absl::string_view key : sdk::Keys(node)) {
+      if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+      return Bad(PathBelow(where, key),
+                 absl::StrCat("no such field",
+                              DidYouMean(key, {known.begin(), known.end()}),
+                              "; accepted: ", absl::StrJoin(known, ", ")));
     }
-    if (!unknown.empty()) {
-      return Bad(PathBelow(where, *unknown.begin()),
-                 absl::StrCat(
-                     "no such field",
-                     DidYouMean(*unknown.begin(), {known.begin(), known.end()}),
-                     "; accepted: ", absl::StrJoin(known, ", ")));
-    }
-    return Object(fields, std::move(where));
-  }
-
-  static absl::StatusOr<Object> Of(const Value& value, std::string where,
-                                   absl::Span<const absl::string_view> known) {
-    if (value.kind_case() != Value::kStructValue) {
-      return Bad(where, "must be an object");
-    }
-    return Of(value.struct_value(), std::move(where), known);
+    return Object(node, std::move(where));
   }
 
   const std::string& where() const { return where_; }
@@ -71,104 +70,83 @@ class Object {
     return PathBelow(where_, field);
   }
   // Returns null if the field is absent; an explicit null counts as absent.
-  const Value* Find(const std::string& field) const {
-    const Value* const found = text::Find(*fields_, {field});
-    return found == nullptr || text::IsNull(*found) ? nullptr : found;
+  Node* Find(absl::string_view field) const {
+    Node* const found = sdk::ChildOf(node_, field);
+    const Kind kind = KindOf(found);
+    return kind == Kind::kUnset || kind == Kind::kNull ? nullptr : found;
   }
 
   // The field expanded, of whatever type; it must be there.
-  absl::StatusOr<Value> Get(const std::string& field,
-                            const Scope& scope) const {
-    const Value* value = Find(field);
+  absl::StatusOr<fn::Value> Get(absl::string_view field,
+                                const Scope& scope) const {
+    Node* const value = Find(field);
     if (value == nullptr) return Bad(where(field), "is needed");
-    return Expand(*value, scope, where(field));
+    return Expand(ValueAt(value), scope, where(field));
   }
 
   // The field expanded; it must be there and become text that is not empty.
-  absl::StatusOr<std::string> Text(const std::string& field,
+  absl::StatusOr<std::string> Text(absl::string_view field,
                                    const Scope& scope) const {
-    auto value = Get(field, scope);
+    const auto value = Get(field, scope);
     if (!value.ok()) return value.status();
-    if (value->kind_case() != Value::kStringValue ||
-        value->string_value().empty()) {
-      return Bad(where(field), "must be text, and not empty");
-    }
-    return std::move(*value->mutable_string_value());
+    std::string text = TextOf(*value);
+    if (text.empty()) return Bad(where(field), "must be text, and not empty");
+    return text;
   }
 
-  // "" if absent.
-  absl::StatusOr<std::string> OptionalText(const std::string& field,
-                                           const Scope& scope) const {
-    if (Find(field) == nullptr) return std::string();
-    return Text(field, scope);
+  // Calls `set` with the text of a field that may be absent.
+  template <typename Set>
+  absl::Status IfText(absl::string_view field, const Scope& scope,
+                      Set set) const {
+    if (Find(field) == nullptr) return absl::OkStatus();
+    auto text = Text(field, scope);
+    if (text.ok()) set(*std::move(text));
+    return text.status();
   }
 
   // The field expanded, which must become an object.
-  absl::StatusOr<Struct> Fields(const std::string& field,
-                                const Scope& scope) const {
+  absl::StatusOr<fn::Value> Fields(absl::string_view field,
+                                   const Scope& scope) const {
     auto value = Get(field, scope);
-    if (!value.ok()) return value.status();
-    if (value->kind_case() != Value::kStructValue) {
+    if (value.ok() && KindOf(*value) != Kind::kObject) {
       return Bad(where(field), "must be an object");
     }
-    return std::move(*value->mutable_struct_value());
+    return value;
   }
 
   // The items of a field that must be a list; none if it is absent.
-  absl::StatusOr<std::vector<const Value*>> Items(
-      const std::string& field) const {
-    std::vector<const Value*> items;
-    const Value* list = Find(field);
+  absl::StatusOr<std::vector<Node*>> Items(absl::string_view field) const {
+    std::vector<Node*> items;
+    Node* const list = Find(field);
     if (list == nullptr) return items;
-    if (list->kind_case() != Value::kListValue) {
-      return Bad(where(field), "must be a list");
-    }
-    for (const Value& item : list->list_value().values()) {
-      items.push_back(&item);
+    if (KindOf(list) != Kind::kList) return Bad(where(field), "must be a list");
+    for (size_t i = 0, end = sdk::Size(list); i < end; ++i) {
+      items.push_back(sdk::ElementOf(list, i));
     }
     return items;
   }
 
  private:
-  Object(const Struct& fields, std::string where)
-      : fields_(&fields), where_(std::move(where)) {}
+  Object(Node* node, std::string where)
+      : node_(node), where_(std::move(where)) {}
 
-  const Struct* fields_;
+  Node* node_;
   std::string where_;
 };
 
-// The keys, sorted so that, of several faults, the error is always the same.
-std::vector<std::string> Keys(const Struct& fields) {
-  std::vector<std::string> keys;
-  for (const auto& field : fields.fields()) keys.push_back(field.first);
-  std::sort(keys.begin(), keys.end());
-  return keys;
-}
-
-// Objects are merged field by field, anything else replaces.
-void Merge(const Struct& from, Struct* to) {
-  for (const auto& field : from.fields()) {
-    Value& target = (*to->mutable_fields())[field.first];
-    if (field.second.kind_case() == Value::kStructValue &&
-        target.kind_case() == Value::kStructValue) {
-      Merge(field.second.struct_value(), target.mutable_struct_value());
-    } else {
-      target = field.second;
-    }
-  }
-}
-
 // Renders one input. Single use; the first error ends it.
+//
+// Status, connection details and context are set through the Context. The
+// SDK's rules for the rest are others: a template replaces a resource of
+// earlier steps, which the SDK merges, and sets no targets. That is merged into
+// the response as a message.
 class Renderer {
  public:
-  Renderer(const fn::RunFunctionRequest& request,
-           fn::RunFunctionResponse* response)
-      : request_(request),
-        scope_{request, absl::nullopt},
-        response_(response) {}
+  explicit Renderer(fn::Context& ctx)
+      : ctx_(ctx), call_(ctx.call()), scope_{ctx, absl::nullopt} {}
 
   absl::Status Render() {
-    const auto input = Object::Of(request_.input(), "",
+    const auto input = Object::Of(ctx_.input().ref().get(), "",
                                   {"apiVersion", "kind", "metadata", "spec"});
     if (!input.ok()) return input.status();
     absl::Status status = Expect(*input, "apiVersion", kApiVersion);
@@ -176,29 +154,34 @@ class Renderer {
     if (!status.ok()) return status;
     if (input->Find("spec") == nullptr) return Bad("spec", "is needed");
     const auto spec =
-        Object::Of(*input->Find("spec"), "spec",
+        Object::Of(input->Find("spec"), "spec",
                    {"requirements", "resources", "status", "connectionDetails",
                     "context", "conditions", "results"});
     if (!spec.ok()) return spec.status();
 
     bool settled = false;
     status = Requirements(*spec, &settled);
-    if (!status.ok() || !settled) return status;
+    if (status.ok() && settled) status = Steps(*spec);
+    if (status.ok()) call_->raw_responses.push_back(more_.SerializeAsString());
+    return status;
+  }
+
+ private:
+  absl::Status Steps(const Object& spec) {
     using Step = absl::Status (Renderer::*)(const Object&);
     for (const Step step :
          {&Renderer::Resources, &Renderer::Status, &Renderer::ConnectionDetails,
           &Renderer::Context, &Renderer::Conditions, &Renderer::Results}) {
-      status = (this->*step)(*spec);
+      const absl::Status status = (this->*step)(spec);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
- private:
-  static absl::Status Expect(const Object& object, const std::string& field,
+  static absl::Status Expect(const Object& object, absl::string_view field,
                              absl::string_view wanted) {
-    const Value* value = object.Find(field);
-    if (value == nullptr || value->string_value() != wanted) {
+    const Node* const value = object.Find(field);
+    if (value == nullptr || TextOf(value) != wanted) {
       return Bad(object.where(field), absl::StrCat("must be ", wanted));
     }
     return absl::OkStatus();
@@ -207,31 +190,32 @@ class Renderer {
   // Sets `*settled` if the request brings everything that is required.
   absl::Status Requirements(const Object& spec, bool* settled) {
     *settled = true;
-    const Value* requirements = spec.Find("requirements");
+    Node* const requirements = spec.Find("requirements");
     if (requirements == nullptr) return absl::OkStatus();
     const std::string where = spec.where("requirements");
-    if (requirements->kind_case() != Value::kStructValue) {
+    if (KindOf(requirements) != Kind::kObject) {
       return Bad(where, "must be an object: a selector for each name");
     }
-    for (const std::string& name : Keys(requirements->struct_value())) {
+    for (const absl::string_view key : sdk::Keys(requirements)) {
+      const std::string name(key);
       const auto selector =
-          Selector(requirements->struct_value().fields().at(name),
-                   PathBelow(where, name));
+          Selector(sdk::ChildOf(requirements, key), PathBelow(where, key));
       if (!selector.ok()) return selector.status();
-      (*response_->mutable_requirements()->mutable_resources())[name] =
-          *selector;
-      if (request_.required_resources().count(name) == 0) *settled = false;
+      (*more_.mutable_requirements()->mutable_resources())[name] = *selector;
+      if (!call_->request->required_resources().contains(name)) {
+        *settled = false;
+      }
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<fn::ResourceSelector> Selector(const Value& value,
-                                                std::string where) {
+  absl::StatusOr<lazy::ResourceSelector> Selector(Node* node,
+                                                  std::string where) {
     const auto object = Object::Of(
-        value, std::move(where),
+        node, std::move(where),
         {"apiVersion", "kind", "matchName", "matchLabels", "namespace"});
     if (!object.ok()) return object.status();
-    fn::ResourceSelector selector;
+    lazy::ResourceSelector selector;
     auto text = object->Text("apiVersion", scope_);
     if (!text.ok()) return text.status();
     selector.set_api_version(*text);
@@ -250,36 +234,42 @@ class Renderer {
       const auto labels = object->Fields("matchLabels", scope_);
       if (!labels.ok()) return labels.status();
       selector.mutable_match_labels();
-      for (const std::string& key : Keys(*labels)) {
-        const Value& label = labels->fields().at(key);
-        if (label.kind_case() != Value::kStringValue) {
+      for (const std::string& key : labels->keys()) {
+        const fn::Value label = (*labels)[key];
+        if (KindOf(label) != Kind::kText) {
           return Bad(PathBelow(object->where("matchLabels"), key),
                      "must be text");
         }
         (*selector.mutable_match_labels()->mutable_labels())[key] =
-            label.string_value();
+            TextOf(label);
       }
     }
-    if (object->Find("namespace") != nullptr) {
-      text = object->Text("namespace", scope_);
-      if (!text.ok()) return text.status();
-      selector.set_namespace_(*text);
-    }
+    const absl::Status status = object->IfText(
+        "namespace", scope_,
+        [&](std::string text) { selector.set_namespace_(std::move(text)); });
+    if (!status.ok()) return status;
     return selector;
   }
 
-  absl::Status Resources(const Object& spec) {
-    const auto items = spec.Items("resources");
+  // Calls `each` with every item of the list that `field` is.
+  template <typename Each>
+  absl::Status ForEach(const Object& spec, absl::string_view field,
+                       absl::Span<const absl::string_view> known, Each each) {
+    const auto items = spec.Items(field);
     if (!items.ok()) return items.status();
     for (size_t i = 0; i < items->size(); ++i) {
       const auto object =
-          Object::Of(*(*items)[i], PathOfElement("spec.resources", i),
-                     {"name", "count", "base", "ready"});
+          Object::Of((*items)[i], PathOfElement(spec.where(field), i), known);
       if (!object.ok()) return object.status();
-      const absl::Status status = Repeat(*object);
+      const absl::Status status = each(*object);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  absl::Status Resources(const Object& spec) {
+    return ForEach(spec, "resources", {"name", "count", "base", "ready"},
+                   [this](const Object& object) { return Repeat(object); });
   }
 
   absl::Status Repeat(const Object& object) {
@@ -287,7 +277,7 @@ class Renderer {
     const auto count = Count(object);
     if (!count.ok()) return count.status();
     for (int index = 0; index < *count; ++index) {
-      const absl::Status status = Resource(object, {request_, index});
+      const absl::Status status = Resource(object, {ctx_, index});
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -296,13 +286,11 @@ class Renderer {
   absl::StatusOr<int> Count(const Object& object) {
     const auto value = object.Get("count", scope_);
     if (!value.ok()) return value.status();
-    if (value->kind_case() == Value::kListValue &&
-        value->list_value().values_size() <= kMaxRenderedResources) {
-      return value->list_value().values_size();
-    }
-    const double number = value->number_value();
-    if (value->kind_case() != Value::kNumberValue ||
-        !(number >= 0 && number <= kMaxRenderedResources) ||
+    const Node* const node = sdk::Peek(value->ref().get());
+    double number = -1;
+    if (node->kind == Kind::kList) number = static_cast<double>(node->size);
+    if (node->kind == Kind::kNumber) number = node->number;
+    if (!(number >= 0 && number <= kMaxRenderedResources) ||
         std::trunc(number) != number) {
       return Bad(object.where("count"),
                  absl::StrCat("must be a whole number from 0 to ",
@@ -326,73 +314,44 @@ class Renderer {
                  absl::StrCat("render more than ", kMaxRenderedResources,
                               " resources"));
     }
-    auto base = object.Fields("base", scope);
+    const auto base = object.Fields("base", scope);
     if (!base.ok()) return base.status();
     for (const char* field : {"apiVersion", "kind"}) {
-      if (text::FindText(*base, {field}).empty()) {
+      if (TextOf((*base)[field]).empty()) {
         return Bad(PathBelow(object.where("base"), field),
                    "is needed, as text");
       }
     }
     const auto ready = Ready(object, scope, *name);
     if (!ready.ok()) return ready.status();
-    fn::Resource resource;
-    *resource.mutable_resource() = *std::move(base);
+    lazy::Resource& resource =
+        (*more_.mutable_desired()->mutable_resources())[*name];
+    resource.add_resource(
+        sdk::Emit(base->ref().get()->document, nullptr, nullptr));
     resource.set_ready(*ready);
-    (*response_->mutable_desired()->mutable_resources())[*name] =
-        std::move(resource);
     return absl::OkStatus();
   }
 
-  absl::StatusOr<fn::Ready> Ready(const Object& object, const Scope& scope,
-                                  const std::string& name) {
-    if (object.Find("ready") == nullptr) return ObservedReady(name);
-    const auto value = object.Get("ready", scope);
-    if (!value.ok()) return value.status();
-    if (value->kind_case() == Value::kBoolValue) {
-      return value->bool_value() ? fn::READY_TRUE : fn::READY_FALSE;
+  absl::StatusOr<lazy::Ready> Ready(const Object& object, const Scope& scope,
+                                    const std::string& name) {
+    bool observed = object.Find("ready") == nullptr;
+    if (!observed) {
+      const auto value = object.Get("ready", scope);
+      if (!value.ok()) return value.status();
+      if (KindOf(*value) == Kind::kBool) {
+        return *value == true ? lazy::READY_TRUE : lazy::READY_FALSE;
+      }
+      observed = TextOf(*value) == "observed";
     }
-    if (value->string_value() == "observed") return ObservedReady(name);
+    if (observed) return sdk::ObservedReady(call_->Composed(name)->observed);
     return Bad(object.where("ready"), "must be true, false or observed");
-  }
-
-  // Returns readiness as the condition Ready of the observed resource says it.
-  fn::Ready ObservedReady(const std::string& name) {
-    const auto observed = request_.observed().resources().find(name);
-    if (observed == request_.observed().resources().end()) {
-      return fn::READY_UNSPECIFIED;
-    }
-    const ListValue* const conditions =
-        text::FindList(observed->second.resource(), {"status", "conditions"});
-    if (conditions == nullptr) return fn::READY_UNSPECIFIED;
-    for (const Value& condition : conditions->values()) {
-      if (text::FindText(condition.struct_value(), {"type"}) != "Ready")
-        continue;
-      const std::string& state =
-          text::FindText(condition.struct_value(), {"status"});
-      if (state == "True") return fn::READY_TRUE;
-      if (state == "False") return fn::READY_FALSE;
-    }
-    return fn::READY_UNSPECIFIED;
   }
 
   absl::Status Status(const Object& spec) {
     if (spec.Find("status") == nullptr) return absl::OkStatus();
-    auto status = spec.Fields("status", scope_);
+    const auto status = spec.Fields("status", scope_);
     if (!status.ok()) return status.status();
-    auto& desired = *response_->mutable_desired()
-                         ->mutable_composite()
-                         ->mutable_resource()
-                         ->mutable_fields();
-    // The runner wants to know whose status this is.
-    const Struct& observed = request_.observed().composite().resource();
-    for (const char* field : {"apiVersion", "kind"}) {
-      const Value* const found = text::Find(observed, {field});
-      if (found != nullptr && desired.count(field) == 0) {
-        desired[field] = *found;
-      }
-    }
-    Merge(*status, desired["status"].mutable_struct_value());
+    ctx_.composite()["status"].merge(*status);
     return absl::OkStatus();
   }
 
@@ -400,14 +359,12 @@ class Renderer {
     if (spec.Find("connectionDetails") == nullptr) return absl::OkStatus();
     const auto details = spec.Fields("connectionDetails", scope_);
     if (!details.ok()) return details.status();
-    for (const std::string& key : Keys(*details)) {
-      const Value& value = details->fields().at(key);
-      if (value.kind_case() != Value::kStringValue) {
+    for (const std::string& key : details->keys()) {
+      const fn::Value value = (*details)[key];
+      if (KindOf(value) != Kind::kText) {
         return Bad(PathBelow("spec.connectionDetails", key), "must be text");
       }
-      (*response_->mutable_desired()
-            ->mutable_composite()
-            ->mutable_connection_details())[key] = value.string_value();
+      ctx_.composite().connection_detail(key, value);
     }
     return absl::OkStatus();
   }
@@ -416,38 +373,37 @@ class Renderer {
     if (spec.Find("context") == nullptr) return absl::OkStatus();
     const auto context = spec.Fields("context", scope_);
     if (!context.ok()) return context.status();
-    for (const auto& field : context->fields()) {
-      (*response_->mutable_context()->mutable_fields())[field.first] =
-          field.second;
+    for (const std::string& key : context->keys()) {
+      ctx_.set_context(key, (*context)[key]);
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<fn::Target> Target(const Object& object) {
+  // Sets the target of a condition or result that has one.
+  template <typename Message>
+  absl::Status Target(const Object& object, Message* message) {
+    if (object.Find("target") == nullptr) return absl::OkStatus();
     const auto text = object.Text("target", scope_);
     if (!text.ok()) return text.status();
-    if (*text == "Composite") return fn::TARGET_COMPOSITE;
-    if (*text == "CompositeAndClaim") return fn::TARGET_COMPOSITE_AND_CLAIM;
-    return Bad(object.where("target"),
-               "must be Composite or CompositeAndClaim");
+    if (*text == "Composite") {
+      message->set_target(lazy::TARGET_COMPOSITE);
+    } else if (*text == "CompositeAndClaim") {
+      message->set_target(lazy::TARGET_COMPOSITE_AND_CLAIM);
+    } else {
+      return Bad(object.where("target"),
+                 "must be Composite or CompositeAndClaim");
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Conditions(const Object& spec) {
-    const auto items = spec.Items("conditions");
-    if (!items.ok()) return items.status();
-    for (size_t i = 0; i < items->size(); ++i) {
-      const auto object =
-          Object::Of(*(*items)[i], PathOfElement("spec.conditions", i),
-                     {"type", "status", "reason", "message", "target"});
-      if (!object.ok()) return object.status();
-      const absl::Status status = Condition(*object);
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
+    return ForEach(spec, "conditions",
+                   {"type", "status", "reason", "message", "target"},
+                   [this](const Object& object) { return Condition(object); });
   }
 
   absl::Status Condition(const Object& object) {
-    fn::Condition* condition = response_->add_conditions();
+    lazy::Condition* condition = more_.add_conditions();
     auto text = object.Text("type", scope_);
     if (!text.ok()) return text.status();
     condition->set_type(*text);
@@ -457,83 +413,63 @@ class Renderer {
     const auto state = object.Get("status", scope_);
     if (!state.ok()) return state.status();
     // YAML reads an unquoted True as a boolean.
-    const bool boolean = state->kind_case() == Value::kBoolValue;
-    if (boolean ? state->bool_value() : state->string_value() == "True") {
-      condition->set_status(fn::STATUS_CONDITION_TRUE);
-    } else if (boolean || state->string_value() == "False") {
-      condition->set_status(fn::STATUS_CONDITION_FALSE);
-    } else if (state->string_value() == "Unknown") {
-      condition->set_status(fn::STATUS_CONDITION_UNKNOWN);
+    const std::string name = KindOf(*state) != Kind::kBool ? TextOf(*state)
+                             : *state == true              ? "True"
+                                                           : "False";
+    if (name == "True") {
+      condition->set_status(lazy::STATUS_CONDITION_TRUE);
+    } else if (name == "False") {
+      condition->set_status(lazy::STATUS_CONDITION_FALSE);
+    } else if (name == "Unknown") {
+      condition->set_status(lazy::STATUS_CONDITION_UNKNOWN);
     } else {
       return Bad(object.where("status"), "must be True, False or Unknown");
     }
-    if (object.Find("message") != nullptr) {
-      text = object.Text("message", scope_);
-      if (!text.ok()) return text.status();
-      condition->set_message(*text);
-    }
-    if (object.Find("target") != nullptr) {
-      const auto target = Target(object);
-      if (!target.ok()) return target.status();
-      condition->set_target(*target);
-    }
-    return absl::OkStatus();
+    const absl::Status status = object.IfText(
+        "message", scope_,
+        [&](std::string text) { condition->set_message(std::move(text)); });
+    return status.ok() ? Target(object, condition) : status;
   }
 
   absl::Status Results(const Object& spec) {
-    const auto items = spec.Items("results");
-    if (!items.ok()) return items.status();
-    for (size_t i = 0; i < items->size(); ++i) {
-      const auto object =
-          Object::Of(*(*items)[i], PathOfElement("spec.results", i),
-                     {"severity", "message", "reason", "target"});
-      if (!object.ok()) return object.status();
-      const absl::Status status = Result(*object);
-      if (!status.ok()) return status;
-    }
-    return absl::OkStatus();
+    return ForEach(spec, "results", {"severity", "message", "reason", "target"},
+                   [this](const Object& object) { return Result(object); });
   }
 
   absl::Status Result(const Object& object) {
-    fn::Result* result = response_->add_results();
-    auto text = object.Text("message", scope_);
+    lazy::Result* result = more_.add_results();
+    const auto text = object.Text("message", scope_);
     if (!text.ok()) return text.status();
     result->set_message(*text);
-    text = object.OptionalText("severity", scope_);
-    if (!text.ok()) return text.status();
-    if (text->empty() || *text == "Normal") {
-      result->set_severity(fn::SEVERITY_NORMAL);
-    } else if (*text == "Warning") {
-      result->set_severity(fn::SEVERITY_WARNING);
-    } else if (*text == "Fatal") {
-      result->set_severity(fn::SEVERITY_FATAL);
+    std::string severity = "Normal";
+    absl::Status status =
+        object.IfText("severity", scope_,
+                      [&](std::string text) { severity = std::move(text); });
+    if (!status.ok()) return status;
+    if (severity == "Normal") {
+      result->set_severity(lazy::SEVERITY_NORMAL);
+    } else if (severity == "Warning") {
+      result->set_severity(lazy::SEVERITY_WARNING);
+    } else if (severity == "Fatal") {
+      result->set_severity(lazy::SEVERITY_FATAL);
     } else {
       return Bad(object.where("severity"), "must be Normal, Warning or Fatal");
     }
-    if (object.Find("reason") != nullptr) {
-      text = object.Text("reason", scope_);
-      if (!text.ok()) return text.status();
-      result->set_reason(*text);
-    }
-    if (object.Find("target") != nullptr) {
-      const auto target = Target(object);
-      if (!target.ok()) return target.status();
-      result->set_target(*target);
-    }
-    return absl::OkStatus();
+    status = object.IfText("reason", scope_, [&](std::string text) {
+      result->set_reason(std::move(text));
+    });
+    return status.ok() ? Target(object, result) : status;
   }
 
-  const fn::RunFunctionRequest& request_;
+  fn::Context& ctx_;
+  sdk::Call* const call_;
   const Scope scope_;
-  fn::RunFunctionResponse* const response_;
+  lazy::RunFunctionResponse more_;
   std::set<std::string> rendered_;
 };
 
 }  // namespace
 
-absl::Status RenderTemplate(const fn::RunFunctionRequest& request,
-                            fn::RunFunctionResponse* response) {
-  return Renderer(request, response).Render();
-}
+absl::Status RenderTemplate(fn::Context& ctx) { return Renderer(ctx).Render(); }
 
 }  // namespace fncache::runner::function

@@ -3,25 +3,23 @@
 // request into desired resources, status, context, conditions, results and
 // requirements. docs/function.md is its reference.
 //
-// Pure function, thread-safe.
+// Thread-safe; a Context belongs to one thread.
 #ifndef FNCACHE_RUNNER_FUNCTION_TEMPLATE_H_
 #define FNCACHE_RUNNER_FUNCTION_TEMPLATE_H_
 
 #include "absl/status/status.h"
-#include "proto/function_v1_fwd.h"
+#include "fncache/function/context.h"
 
 namespace fncache::runner::function {
 
 // The most resources that one input may render.
 inline constexpr int kMaxRenderedResources = 1000;
 
-// Renders `request.input` on top of `response`, which has the state of earlier
-// steps. If the input requires resources that the request does not have, sets
-// the requirements and renders nothing else: the runner will call again. On
-// error, whose message is for the user, `response` is unspecified.
-absl::Status RenderTemplate(
-    const apiextensions::fn::proto::v1::RunFunctionRequest& request,
-    apiextensions::fn::proto::v1::RunFunctionResponse* response);
+// Renders the input of `ctx`. If it requires resources that the request does
+// not have, sets the requirements and renders nothing else: the runner will
+// call again. On error, whose message is for the user, the call must become
+// FATAL, or the response is half rendered.
+absl::Status RenderTemplate(::fncache::function::Context& ctx);
 
 }  // namespace fncache::runner::function
 

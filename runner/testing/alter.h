@@ -2,9 +2,9 @@
 // Altered requests: what a hint does not name is altered, removed or added at
 // random.
 //
-// What a mask may not hide stays: everything but the content of observed and
-// required objects, and which of these there are. A list of which the hint
-// names elements keeps its length.
+// Only the content of observed and required objects changes, never which of
+// them there are: a mask may hide nothing else. A list keeps its length if the
+// hint names something in it.
 //
 // Pure function, thread-safe.
 #ifndef FNCACHE_RUNNER_TESTING_ALTER_H_

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <ostream>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -44,7 +46,7 @@ std::vector<std::string> SortedKeys(const Map& map) {
   return keys;
 }
 
-// What stands behind `reads=(`, "" without such a member.
+// The hint behind `reads=(`, "" without such a member.
 absl::string_view ReadsOf(absl::string_view hint) {
   constexpr absl::string_view kReads = "reads=(";
   const size_t at = hint.find(kReads);

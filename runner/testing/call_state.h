@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is behind a Call and an Answer: the messages.
+// The messages behind a Call and an Answer.
 #ifndef FNCACHE_RUNNER_TESTING_CALL_STATE_H_
 #define FNCACHE_RUNNER_TESTING_CALL_STATE_H_
 

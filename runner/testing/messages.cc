@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -67,8 +68,8 @@ std::string Shuffled(const std::string& bytes, const Descriptor& type,
 
 // Moves the Struct out of the message, because protobuf's own JSON ends at 64
 // levels.
-void Take(proto::Resource* resource, Json* json) {
-  Json& to = *json;
+Json Taken(proto::Resource* resource) {
+  Json to = Json::object();
   if (resource->has_resource()) {
     to["resource"] = text::FromStruct(resource->resource());
   }
@@ -77,6 +78,7 @@ void Take(proto::Resource* resource, Json* json) {
   }
   resource->clear_resource();
   resource->clear_connection_details();
+  return to;
 }
 
 }  // namespace
@@ -96,9 +98,11 @@ Json ToJson(const proto::RunFunctionResponse& response) {
   flat.clear_context();
   flat.clear_output();
   proto::State& desired = *flat.mutable_desired();
-  Take(desired.mutable_composite(), &structs["desired"]["composite"]);
   for (auto& [name, resource] : *desired.mutable_resources()) {
-    Take(&resource, &structs["desired"]["resources"][name]);
+    structs["desired"]["resources"][name] = Taken(&resource);
+  }
+  if (desired.has_composite()) {
+    structs["desired"]["composite"] = Taken(desired.mutable_composite());
   }
   google::protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
@@ -119,12 +123,15 @@ std::string Difference(const proto::RunFunctionResponse& a,
   proto::RunFunctionResponse other = b;
   one.mutable_meta()->clear_tag();
   other.mutable_meta()->clear_tag();
-  const std::string first = text::DeterministicBytes(one);
-  const std::string second = text::DeterministicBytes(other);
-  if (first == second) return "";
+  if (text::DeterministicBytes(one) == text::DeterministicBytes(other)) {
+    return "";
+  }
+  one.clear_meta();
+  other.clear_meta();
   insight::request::ResponseComparer comparer(
       insight::request::FingerprintSecret::Random(), {});
-  const auto found = comparer.Compare({first}, {second}, 1);
+  const auto found = comparer.Compare({one.SerializeAsString()},
+                                      {other.SerializeAsString()}, 1);
   return found.empty() ? "meta.ttl" : found[0].path;
 }
 

@@ -199,6 +199,13 @@ SchemaRequirement* Call::NoSchema() {
   return &no_schema;
 }
 
+void Call::Answer(std::string message) {
+  request->clear_desired();
+  request->clear_context();
+  no_ttl = true;
+  raw_responses = {std::move(message)};
+}
+
 bool Call::Has(lazy::Capability capability) const {
   const auto& all = request->meta().capabilities();
   return std::find(all.begin(), all.end(), capability) != all.end();
@@ -229,6 +236,13 @@ absl::string_view TextAt(Node* object, absl::string_view key) {
 
 absl::string_view StatusOf(Node* condition) {
   return condition == nullptr ? "" : TextAt(condition, "status");
+}
+
+lazy::Ready ObservedReady(Document* observed) {
+  const absl::string_view status = StatusOf(ConditionOf(observed, "Ready"));
+  return status == "True"    ? lazy::READY_TRUE
+         : status == "False" ? lazy::READY_FALSE
+                             : lazy::READY_UNSPECIFIED;
 }
 
 }  // namespace fncache::sdk

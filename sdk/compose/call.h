@@ -112,6 +112,10 @@ class Call final : public Reporter {
   // The schema of a broken requirement.
   SchemaRequirement* NoSchema();
 
+  // The response becomes this message, with the request's tag and what else the
+  // call sets: nothing passes through, and the TTL is the message's.
+  void Answer(std::string message);
+
   bool Advertises() const;
   bool Has(lazy::Capability capability) const;
 
@@ -144,6 +148,7 @@ class Call final : public Reporter {
   bool raw = false;     // the function took the messages
   std::string raw_request;
   std::vector<std::string> raw_responses;
+  bool no_ttl = false;  // the response has none but that of a message
   absl::optional<absl::Duration> ttl;
   absl::Duration ttl_at_most = absl::InfiniteDuration();
   absl::Status failed;
@@ -162,6 +167,8 @@ Node* ConditionOf(Document* document, absl::string_view type);
 absl::string_view TextAt(Node* object, absl::string_view key);
 // The status of a condition: True, False, Unknown; empty where there is none.
 absl::string_view StatusOf(Node* condition);
+// Readiness as the observed condition `Ready` says.
+lazy::Ready ObservedReady(Document* observed);
 
 }  // namespace fncache::sdk
 

@@ -28,11 +28,7 @@ bool TouchedBelow(const Node* object) {
 lazy::Ready ReadyOf(const ComposedResource& resource, Ready ready) {
   if (ready == Ready::kTrue) return lazy::READY_TRUE;
   if (ready == Ready::kFalse) return lazy::READY_FALSE;
-  const absl::string_view status =
-      StatusOf(ConditionOf(resource.observed, "Ready"));
-  return status == "True"    ? lazy::READY_TRUE
-         : status == "False" ? lazy::READY_FALSE
-                             : lazy::READY_UNSPECIFIED;
+  return ObservedReady(resource.observed);
 }
 
 // The paths of what was set at and below the node, without the objects that
@@ -92,12 +88,13 @@ class Emission {
   void Apply(CallResult* result) {
     for (Encoded& encoded : encoded_) ApplyResource(&encoded);
     for (const auto& [name, resource] : call_->composed) {
-      result->held += resource->held;
+      if (resource->held) result->held_names.emplace_back(name);
       if ((resource->held || resource->removed) &&
           resource->before != nullptr) {
         response_->mutable_desired()->mutable_resources()->erase(name);
       }
     }
+    result->held = static_cast<int>(result->held_names.size());
     ApplyComposite(result->held > 0);
     if (context_.has_value()) {
       response_->clear_context();
@@ -106,6 +103,7 @@ class Emission {
     if (output_.has_value()) response_->add_output(*std::move(output_));
     result->kept = static_cast<int>(kept_.size());
     AddReports(result->held > 0);
+    result->kept_fields = std::move(kept_);
   }
 
  private:
@@ -384,7 +382,7 @@ void Emit(Call* call, CallResult* result) {
         request->unsafe_arena_release_desired());
   }
   response->mutable_context()->Swap(request->mutable_context());
-  bool has_ttl = !pending || call->Advertises();
+  bool has_ttl = (!pending || call->Advertises()) && !call->no_ttl;
   if (call->fatal()) {
     has_ttl = has_ttl && call->options.ttl_on_fatal;
     AddResult(lazy::SEVERITY_FATAL, "", call->error, response);

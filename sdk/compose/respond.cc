@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "sdk/compose/call.h"
 #include "sdk/compose/emission.h"

@@ -14,6 +14,7 @@
 #include "common/utf8.h"
 #include "sdk/generate/definitions.h"
 #include "sdk/generate/generate.h"
+#include "sdk/generate/init.h"
 
 namespace fncache::sdk {
 namespace {
@@ -27,18 +28,21 @@ struct Flags {
   std::vector<std::string> kinds;
   std::vector<std::string> versions;
   std::vector<std::string> inputs;
+  InitOptions init;
 };
 
 struct Line {
   CommandLine top{"Helps to write composition functions in C++.",
                   "fncache sdk"};
   CommandLine* generate;
+  CommandLine* init;
 };
 
 Line MakeLine(Flags* flags) {
   Line made;
   made.top.Footer(R"(
 Examples:
+  fncache sdk init function-hello
   fncache sdk generate package/ --out models
   fncache sdk COMMAND --help
 
@@ -79,6 +83,28 @@ Example:
 
 Exit codes: 0; 1 for documents that are wrong (FILE:LINE: why) or files that
 cannot be written; 2 for flags that do not fit.)");
+
+  CommandLine* const init = made.top.AddCommand(
+      "init", "Write the project of a function, to begin with");
+  made.init = init;
+  init->Usage({"[flags] DIR"});
+  init->AddOption("DIR", &flags->init.folder, "A new or empty folder")
+      .Required();
+  init->AddOption("--name", &flags->init.name,
+                  "The function's name; default: function- and the folder's")
+      .TypeName("function-NAME");
+  init->AddOption("--xrd", &flags->init.xrd,
+                  "The definition of the composite that the function is for")
+      .TypeName("FILE");
+  init->Footer(R"(
+The project builds, and its tests pass, with the packages fncache and
+fncache-dev. Its README.md says how.
+
+Example:
+  fncache sdk init storage --name function-storage --xrd definition.yaml
+
+Exit codes: 0; 1 if the folder is not empty, or cannot be written, or the
+definition is wrong (FILE:LINE: why); 2 for flags that do not fit.)");
   return made;
 }
 
@@ -190,7 +216,13 @@ int SdkMain(int argc, char** argv) {
     return Fail(name, kBadUsage, line.top.error());
   }
   std::string report;
-  const absl::Status status = RunGenerate(flags, &report);
+  absl::Status status;
+  if (command == line.init) {
+    status = Init(flags.init);
+    report = absl::StrCat(flags.init.folder, ": see README.md there\n");
+  } else {
+    status = RunGenerate(flags, &report);
+  }
   return status.ok() ? PrintResult(name, report)
                      : Fail(name, kFailed, status.message());
 }

@@ -95,8 +95,8 @@ void AddComponents(const std::shared_ptr<const Document>& document,
   for (const auto& [name, schema] : components->items()) {
     const Json* const kinds =
         text::Find(schema, {"x-kubernetes-group-version-kind"});
-    // What many groups share (DeleteOptions, WatchEvent) is no resource, nor
-    // are the answers of the API server itself (Status).
+    // DeleteOptions and WatchEvent, which many groups share, are no resources.
+    // Neither are the API server's own answers (Status).
     if (kinds == nullptr || !kinds->is_array() || kinds->size() != 1 ||
         absl::StartsWith(name, "io.k8s.apimachinery.") || IsList(schema)) {
       continue;

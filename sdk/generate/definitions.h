@@ -22,7 +22,7 @@ struct Definition {
   std::string version;
   std::string kind;
   std::shared_ptr<const Document> document;
-  // Of the schema; where that is null, of the version that lacks it.
+  // Leads to the schema, or to the version that has none.
   DocumentPath path;
   const text::Json* schema = nullptr;  // into the document
   // In an OpenAPI document, the name of the kind's component.

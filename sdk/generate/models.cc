@@ -27,17 +27,29 @@ using text::Json;
 
 // clang does not nest brackets deeper than 256.
 constexpr size_t kMaxLevels = 200;
-constexpr size_t kMaxFields = 200000;
+constexpr size_t kMaxFields = 50000;
 
 // Names of the base classes that a class of a header may not declare.
-const std::set<std::string>& ObjectMembers() {
-  static const auto* const members = new std::set<std::string>{"Get", "Put"};
-  return *members;
+std::set<std::string> ObjectMembers() {
+  return {"has_value", "is_null", "keys", "clear", "merge",
+          "ref",       "At",      "Put",  "PutAll"};
 }
-const std::set<std::string>& ModelMembers() {
-  static const auto* const members = new std::set<std::string>{
-      "Get", "Put", "kApiVersion", "kKind", "kSchema", "metadata"};
-  return *members;
+std::set<std::string> KindMembers() {
+  return {"kApiVersion", "kKind", "kSchema"};
+}
+std::set<std::string> ModelMembers() {
+  return {"name",
+          "metadata",
+          "external_name",
+          "observed",
+          "exists",
+          "condition",
+          "ready",
+          "depends_on",
+          "on_lost",
+          "composed",
+          "connection_details",
+          "connection_detail"};
 }
 
 bool IsTrue(const Json& schema, const char* key) {
@@ -175,13 +187,11 @@ class Places {
 class Builder {
  public:
   // Adds to `reached` the components that the header needs.
-  Builder(Places* places, Header* header, std::set<std::string>* reached,
-          size_t* fields)
+  Builder(Places* places, Header* header, std::set<std::string>* reached)
       : places_(*places),
         header_(*header),
         document_(*header->document),
-        reached_(*reached),
-        fields_(*fields) {}
+        reached_(*reached) {}
 
   absl::Status Build(const Json& schema) {
     const Json* root = &schema;
@@ -193,8 +203,11 @@ class Builder {
     header_.root.comment = FindText(*root, {"description"});
     scope_ = FullName(header_.place);
     open_.clear();
-    return BuildClass(*root, path, /*model=*/!header_.kind.empty(),
-                      &header_.root);
+    std::set<std::string> members;
+    if (!header_.kind.empty()) members = KindMembers();
+    const bool model = !header_.kind.empty() && !header_.input;
+    if (model) members.merge(ModelMembers());
+    return BuildClass(*root, path, model, std::move(members), &header_.root);
   }
 
  private:
@@ -233,12 +246,13 @@ class Builder {
   }
 
   absl::Status BuildClass(const Json& schema, const DocumentPath& path,
-                          bool model, Class* made) {
+                          bool model, std::set<std::string> members,
+                          Class* made) {
     if (++levels_ > kMaxLevels) {
       return Error(path,
                    absl::StrCat("nested more than ", kMaxLevels, " deep"));
     }
-    std::set<std::string> members = model ? ModelMembers() : ObjectMembers();
+    members.merge(ObjectMembers());
     members.insert(made->name);
     Names names(std::move(members));
     std::vector<const Json*> properties;
@@ -337,7 +351,7 @@ class Builder {
     made.comment = std::move(comment);
     const std::string outer = scope_;
     absl::StrAppend(&scope_, "::", name);
-    absl::Status built = BuildClass(schema, path, /*model=*/false, &made);
+    absl::Status built = BuildClass(schema, path, /*model=*/false, {}, &made);
     if (!built.ok()) return built;
     const auto [known, added] = known_.emplace(ContentOf(made), scope_);
     if (added) {
@@ -349,7 +363,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // What a class has but its name and comment: equal for equal ones.
+  // All of a class but its name and comment: equal for equal ones.
   std::string ContentOf(const Class& made) const {
     std::map<std::string, std::string> classes;
     for (const Class& nested : made.classes) {
@@ -425,7 +439,7 @@ class Builder {
   Header& header_;
   const Document& document_;
   std::set<std::string>& reached_;
-  size_t& fields_;
+  size_t fields_ = 0;
   size_t levels_ = 0;
   std::string scope_;  // the full name of the class that is made
   // The full names of the nested classes, by their content.
@@ -438,11 +452,8 @@ class Builder {
 class DocumentBuilder {
  public:
   DocumentBuilder(const std::set<std::string>& inputs, Places* places,
-                  size_t* fields, std::vector<Header>* headers)
-      : inputs_(inputs),
-        places_(*places),
-        fields_(*fields),
-        headers_(*headers) {}
+                  std::vector<Header>* headers)
+      : inputs_(inputs), places_(*places), headers_(*headers) {}
 
   // `kinds` are all those of the document.
   absl::Status Build(const std::vector<const Definition*>& kinds) {
@@ -503,15 +514,13 @@ class DocumentBuilder {
   }
 
   absl::Status Add(Header header, const Json& schema) {
-    absl::Status built =
-        Builder(&places_, &header, &reached_, &fields_).Build(schema);
+    absl::Status built = Builder(&places_, &header, &reached_).Build(schema);
     if (built.ok()) headers_.push_back(std::move(header));
     return built;
   }
 
   const std::set<std::string>& inputs_;
   Places& places_;
-  size_t& fields_;
   std::vector<Header>& headers_;
   std::set<std::string> reached_;  // components
   std::set<std::string> done_;
@@ -546,10 +555,9 @@ absl::StatusOr<std::vector<Header>> MakeHeaders(
     of_document.push_back(&definition);
   }
   std::vector<Header> headers;
-  size_t fields = 0;
   for (const Document* const document : documents) {
-    absl::Status made = DocumentBuilder(inputs, &places, &fields, &headers)
-                            .Build(kinds[document]);
+    absl::Status made =
+        DocumentBuilder(inputs, &places, &headers).Build(kinds[document]);
     if (!made.ok()) return made;
   }
   return headers;

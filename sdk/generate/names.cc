@@ -73,7 +73,7 @@ constexpr char kFamilies[] =
     R"(U?INT(_FAST|_LEAST)?(8|16|32|64|MAX|PTR)?_(C|MAX|MIN|WIDTH))"
     R"(|U?(CHAR|SCHAR|SHRT|LONG|LLONG|LONG_LONG|BOOL|PTRDIFF|SIZE|SSIZE|WCHAR)_(MAX|MIN|WIDTH))"
     R"(|(WINT|SIG_ATOMIC)_(MAX|MIN|WIDTH)|(CHAR|WORD|LONG)_BIT)"
-    R"(|(FLT|LDBL|DBL|FLT(32|64|128|32X|64X))_([A-Z0-9]+_)?(DIG|EPSILON|EXP|MAX|METHOD|MIN|RADIX|ROUNDS|SUBNORM))"
+    R"(|(FLT|LDBL|DBL|FLT(32|64|128|32X|64X))_([A-Z0-9]+_)*(DIG|EPSILON|EXP|MAX|METHOD|MIN|RADIX|ROUNDS|SUBNORM))"
     R"(|(PRI|SCN)[diouxX](8|16|32|64|MAX|PTR|(FAST|LEAST)(8|16|32|64)))"
     R"(|ATOMIC_([A-Z0-9_]+_LOCK_FREE|FLAG_INIT|VAR_INIT))"
     R"(|M_([1-4]_|2_SQRT|SQRT|SQRT1_|LN|LOG)?(PI|PI_[24]|E|10E?|2E?)(f|l|f\d+x?)?)"
@@ -84,7 +84,7 @@ constexpr char kFamilies[] =
     R"(|CLOCK_(BOOTTIME|MONOTONIC|REALTIME|TAI|PROCESS|THREAD)[A-Z_]*|SEEK_(CUR|DATA|END|HOLE|SET))"
     R"(|CPU_(ALLOC|ALLOC_SIZE|AND|CLR|COUNT|EQUAL|FREE|ISSET|OR|SET|SETSIZE|XOR|ZERO)(_S)?)"
     R"(|FD_(CLR|ISSET|SET|SETSIZE|ZERO))"
-    R"(|__\w*|_[A-Z][A-Z0-9_]*|_(Alignas|Alignof|Atomic|BitInt|Bool|Complex|Float\w+|Generic|Imaginary|Noreturn|Static_assert|Thread_local))";
+    R"(|__\w*|_[A-Z][A-Z0-9_]*|_ISw?bit|_(Alignas|Alignof|Atomic|BitInt|Bool|Complex|Float\w+|Generic|Imaginary|Noreturn|Static_assert|Thread_local))";
 
 std::string Sanitized(absl::string_view wire) {
   std::string name(wire);

@@ -64,7 +64,7 @@ class Writer {
     const std::string guard = Guard(place.file);
     absl::StrAppend(&out_, "// ", Title(), ", ", kGenerated,
                     ". Changes here are lost.\n#ifndef ", guard, "\n#define ",
-                    guard, "\n#include <fncache/function/context.h>\n\n");
+                    guard, "\n#include <fncache/function/resource.h>\n\n");
     for (const auto& [name, other] : Others()) {
       absl::StrAppend(&out_, "namespace ", Namespace(other), " {\nclass ",
                       other.name, ";\n}\n");
@@ -133,10 +133,16 @@ class Writer {
     const bool model = root && !header_.kind.empty() && !header_.input;
     const std::string inner = absl::StrCat(indent, "  ");
     const std::string path = absl::StrCat(scope, made.name, "::");
+    const std::string base = absl::StrCat(
+        kBase, model ? absl::StrCat("Model<", made.name, ">") : "Object");
     absl::StrAppend(&out_, Comment(made.comment, indent), indent, "class ",
-                    made.name, " : public ", kBase,
-                    model ? absl::StrCat("Model<", made.name, ">") : "Object",
-                    " {\n", indent, " public:\n");
+                    made.name, " : public ", base, " {\n", indent, " public:\n",
+                    inner, "using ", base,
+                    model ? "::Model;\n" : "::Object;\n");
+    if (!model) {
+      absl::StrAppend(&out_, inner, "void operator=(const ", kBase,
+                      "internal::Untyped& value) { PutAll(value.ref()); }\n");
+    }
     if (root && !header_.kind.empty()) {
       absl::StrAppend(&out_, inner, "static constexpr char kApiVersion[] = ",
                       Text(header_.api_version), ";\n", inner,
@@ -178,20 +184,46 @@ class Writer {
     }
     out_ += Comment(comment, indent);
     const bool later = InOtherHeader(field.type);
-    const std::string scope = later ? path : "";
-    const std::string type = TypeName(field.type, scope);
+    const std::string type = TypeName(field.type, "");
     const std::string wire = Text(field.wire);
-    WriteMember(indent, later, TypeName(field.type, ""), type, path,
+    const std::string at = absl::StrCat(type, "(At(", wire, "))");
+    WriteMember(indent, later, type, TypeName(field.type, path), path,
                 absl::StrCat(field.name, "() const"),
-                absl::StrCat("{ return Get<", TypeName(field.type, ""), ">(",
-                             wire, "); }"));
-    for (const std::string& argument : Arguments(field.type)) {
-      WriteMember(indent, later, absl::StrCat("const ", owner.name, "&"),
-                  absl::StrCat("const ", path.substr(0, path.size() - 2), "&"),
-                  path,
+                absl::StrCat("{ return ", at, "; }"));
+    const std::string self = absl::StrCat("const ", owner.name, "&");
+    const std::string outer_self =
+        absl::StrCat("const ", path.substr(0, path.size() - 2), "&");
+    const auto setter = [&](const std::string& argument,
+                            const std::string& write) {
+      WriteMember(indent, later, self, outer_self, path,
                   absl::StrCat(field.name, "(", argument, " value) const"),
-                  absl::StrCat("{ Put(", wire, ", value); return *this; }"));
+                  absl::StrCat("{ ", write, "; return *this; }"));
+    };
+    if (field.type.kind == Type::Kind::kValue) {
+      // A template takes all that a Value can be assigned.
+      absl::StrAppend(&out_, indent, "template <class T>\n");
+      setter("const T&", absl::StrCat(at, " = value"));
+      return;
     }
+    const std::string assigned = AssignedTo(field.type);
+    if (assigned != type) {
+      setter(absl::StrCat("const ", assigned, "&"),
+             absl::StrCat("Put(", wire, ", value)"));
+      return;
+    }
+    const std::string copy = absl::StrCat("Put(", wire, ", value.ref())");
+    if (!field.type.element.empty()) {
+      const std::string element = AssignedTo(field.type.element.front());
+      const bool list = field.type.kind == Type::Kind::kList;
+      setter(list ? absl::StrCat("::std::initializer_list<", element, ">")
+                  : absl::StrCat("::std::initializer_list<::std::pair<::std::"
+                                 "string_view, ",
+                                 element, ">>"),
+             list ? absl::StrCat(at, " = value")
+                  : absl::StrCat("Put(", wire, ", ", type, "(value).ref())"));
+    }
+    setter(absl::StrCat("const ", type, "&"), copy);
+    setter(absl::StrCat("const ", kBase, "internal::Untyped&"), copy);
   }
 
   // A member function, whose body follows the class if it needs others.
@@ -217,28 +249,37 @@ class Writer {
   // `scope` is what a class of the field's class needs before its name.
   static std::string TypeName(const Type& type, const std::string& scope) {
     switch (type.kind) {
-      case Type::Kind::kText:
-      case Type::Kind::kBoolean:
-      case Type::Kind::kInteger:
-      case Type::Kind::kNumber:
-      case Type::Kind::kIntOrString:
-        return absl::StrCat(kBase, "Field<", Scalar(type.kind), ">");
       case Type::Kind::kValue:
         return absl::StrCat(kBase, "Value");
       case Type::Kind::kObject:
         return absl::StrCat(scope, type.name);
       case Type::Kind::kList:
-        return absl::StrCat(kBase, "List<",
-                            TypeName(type.element.front(), scope), ">");
       case Type::Kind::kMap:
-        return absl::StrCat(kBase, "Map<",
-                            TypeName(type.element.front(), scope), ">");
+        return absl::StrCat(kBase,
+                            type.kind == Type::Kind::kList ? "List<" : "Map<",
+                            Element(type.element.front(), scope), ">");
+      default:
+        return absl::StrCat(kBase, "Field<", Scalar(type.kind), ">");
     }
-    return "";
+  }
+
+  // The argument of List and Map.
+  static std::string Element(const Type& type, const std::string& scope) {
+    const char* const scalar = Scalar(type.kind);
+    return *scalar == '\0' ? TypeName(type, scope) : scalar;
+  }
+
+  // The type that is assigned to a value of `type`.
+  static std::string AssignedTo(const Type& type) {
+    const char* const scalar = Scalar(type.kind);
+    return *scalar == '\0' ? TypeName(type, "")
+                           : absl::StrCat(kBase, "Observable<", scalar, ">");
   }
 
   static const char* Scalar(Type::Kind kind) {
     switch (kind) {
+      case Type::Kind::kText:
+        return "::std::string";
       case Type::Kind::kBoolean:
         return "bool";
       case Type::Kind::kInteger:
@@ -248,45 +289,7 @@ class Writer {
       case Type::Kind::kIntOrString:
         return "::fncache::function::IntOrString";
       default:
-        return "::std::string";
-    }
-  }
-
-  // What the setters take, one each.
-  static std::vector<std::string> Arguments(const Type& type) {
-    const std::string value = absl::StrCat("const ", kBase, "Value&");
-    switch (type.kind) {
-      case Type::Kind::kValue:
-        return {value};
-      case Type::Kind::kObject:
-        return {absl::StrCat("const ", type.name, "&"), value};
-      case Type::Kind::kList:
-        return {absl::StrCat("::std::initializer_list<",
-                             Element(type.element.front()), ">"),
-                absl::StrCat("const ", TypeName(type, ""), "&"), value};
-      case Type::Kind::kMap:
-        return {
-            absl::StrCat("::std::initializer_list<::std::pair<::std::string_"
-                         "view, ",
-                         Element(type.element.front()), ">>"),
-            absl::StrCat("const ", TypeName(type, ""), "&"), value};
-      default:
-        return {Element(type) == ""
-                    ? value
-                    : absl::StrCat("const ", Element(type), "&")};
-    }
-  }
-
-  static std::string Element(const Type& type) {
-    switch (type.kind) {
-      case Type::Kind::kText:
-      case Type::Kind::kBoolean:
-      case Type::Kind::kInteger:
-      case Type::Kind::kNumber:
-      case Type::Kind::kIntOrString:
-        return absl::StrCat(kBase, "Observable<", Scalar(type.kind), ">");
-      default:
-        return TypeName(type, "");
+        return "";
     }
   }
 

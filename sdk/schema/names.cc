@@ -11,7 +11,7 @@
 namespace fncache::sdk::schema {
 namespace {
 
-// What is known of an object besides its schema.
+// The fields that an object may have besides those of its schema.
 enum class Level { kResource, kMetadata, kPlain };
 
 // Fields of ObjectMeta in Kubernetes' API. A CRD lists at most some of them,

@@ -39,6 +39,14 @@ Kind KindOf(absl::string_view type) {
 
 bool IsWhole(double number) { return number == std::floor(number); }
 
+bool IsMultiple(double number, double factor) {
+  if (IsWhole(number) && IsWhole(factor)) return std::fmod(number, factor) == 0;
+  // Decimal fractions are not exact in binary: 0.3 / 0.1 is below 3.
+  const double times = number / factor;
+  return std::abs(times - std::round(times)) <=
+         1e-12 * std::max(1.0, std::abs(times));
+}
+
 bool IsIntOrString(const Node* schema) {
   if (IsSet(schema, "x-kubernetes-int-or-string")) return true;
   const Node* const format = Keyword(schema, "format", Kind::kText);
@@ -213,13 +221,9 @@ class Values {
     CheckBound(schema, node, number, "minimum", "exclusiveMinimum", 1);
     CheckBound(schema, node, number, "maximum", "exclusiveMaximum", -1);
     const Node* const factor = Get(schema, "multipleOf", Kind::kNumber);
-    if (factor != nullptr && factor->number > 0) {
-      const double times = number / factor->number;
-      // Decimal fractions are not exact in binary: 0.3 / 0.1 is below 3.
-      if (std::abs(times - std::round(times)) >
-          1e-9 * std::max(1.0, std::abs(times))) {
-        Fail(node, "must be a multiple of ", Spelled(factor));
-      }
+    if (factor != nullptr && factor->number > 0 &&
+        !IsMultiple(number, factor->number)) {
+      Fail(node, "must be a multiple of ", Spelled(factor));
     }
     const Node* const format = Get(schema, "format", Kind::kText);
     if (format == nullptr) return;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -48,7 +50,7 @@ Call::Call(Core* core, Method method,
            grpc::GenericCallbackServerContext* context)
     : core_(core), method_(method), context_(context), started_(absl::Now()) {
   core_->metrics.Started(method_);
-  core_->live.Add(this);
+  core_->live.Add(this, context_->peer());
   ReleaseTo(this);
   if (core_->options.interceptor) {
     Intercept();
@@ -140,13 +142,16 @@ absl::StatusOr<std::string> Call::TakeRequest() {
   }
   std::string request;
   request.reserve(bytes_.Length());
-  for (const grpc::Slice& slice : slices) {
-    request.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
   bytes_.Clear();
+  // Each one is freed once it is copied, so that a large request is never in
+  // memory twice.
+  for (grpc::Slice& slice : slices) {
+    request.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    slice = grpc::Slice();
+  }
   if (!MayBeCompressed(request)) return request;
   absl::StatusOr<std::string> inflated = Inflate(request, core_->most_bytes());
-  // What no format fits is left to Run, which has the words for it.
+  // Run has the words for bytes in no format.
   return absl::IsInternal(inflated.status()) ? request : inflated;
 }
 

@@ -10,7 +10,9 @@
 #ifndef FNCACHE_SDK_SERVE_COMMAND_H_
 #define FNCACHE_SDK_SERVE_COMMAND_H_
 
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -26,6 +28,9 @@ struct ServeSettings {
   LogFormat log_format = LogFormat::kZap;
   // Calls in flight have this time to finish after a signal.
   absl::Duration drain = absl::Seconds(25);
+  // Log the start and the end, where that is not done in Serve's words.
+  std::function<void(const function::Server&)> log_start;
+  std::function<void()> log_end;
 };
 
 class ServeFlags {
@@ -36,14 +41,16 @@ class ServeFlags {
     std::string tls_certs_dir;
   };
 
-  explicit ServeFlags(function::ServerOptions defaults)
-      : server_(std::move(defaults)) {}
+  explicit ServeFlags(function::ServerOptions defaults,
+                      LogFormat log_format = LogFormat::kZap)
+      : server_(std::move(defaults)), default_format_(log_format) {}
   ServeFlags(const ServeFlags&) = delete;
   ServeFlags& operator=(const ServeFlags&) = delete;
 
   // Must outlive `line`'s last Parse.
   void Define(CommandLine* line, const Aliases& aliases = {});
-  // The flags of a function that the SDK composes: --ttl, --graph, --depends.
+  // The flags of a function that the SDK composes: --ttl; --graph, --depends.
+  void DefineTtl(CommandLine* line);
   void DefineComposing(CommandLine* line);
 
   // After Parse: the flags, and $TLS_SERVER_CERTS_DIR for the folder of
@@ -53,6 +60,7 @@ class ServeFlags {
 
  private:
   function::ServerOptions server_;
+  const LogFormat default_format_;
   std::string network_ = "tcp";
   std::string address_;
   std::string drain_ = "25s";

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+
 namespace fncache::function {
 
 void Continuation::Call::OnEnd(std::function<void(const CallEnd&)> on_end) {

@@ -20,6 +20,12 @@ namespace fncache::sdk::serve {
 // Limit of calls that wait for a thread. Beyond it calls end with
 // RESOURCE_EXHAUSTED.
 inline constexpr size_t kMostWaiting = 10000;
+// Further streams of a connection wait for these.
+inline constexpr int kMostStreams = 1000;
+// A connection with more calls than this is closed. A caller has so many only
+// if it ignores kMostStreams, or resets streams faster than calls can end
+// (CVE-2023-44487). gRPC 1.51 has a limit for neither.
+inline constexpr int kMostCalls = 2 * kMostStreams;
 // A call is cancelled if its request, or the reading of its response, takes
 // longer: gRPC does not show whether a peer moves at all.
 inline constexpr absl::Duration kStuck = absl::Minutes(2);
@@ -41,7 +47,7 @@ struct Core {
   const function::Function function;
   Metrics metrics;
   std::atomic<bool> stopping{false};
-  LiveCalls live{kStuck, kQuiet};
+  LiveCalls live{{kStuck, kQuiet, kMostCalls}};
   // It runs functions. It ends first, with no call left.
   ThreadPool pool;
 };

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
@@ -62,8 +64,9 @@ class Credentials final : public grpc::ServerCredentials {
     used_ = true;
     const grpc_ssl_pem_key_cert_pair pair = {files_.key.c_str(),
                                              files_.certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(
-        asks_ ? files_.ca.c_str() : nullptr, &pair, 1);
+    // gRPC needs authorities, also if no caller is asked for a certificate.
+    const std::string& ca = asks_ ? files_.ca : files_.certificate;
+    *config = grpc_ssl_server_certificate_config_create(ca.c_str(), &pair, 1);
     SetUpNextTlsContext();
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }

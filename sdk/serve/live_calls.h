@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <map>
+#include <string>
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
@@ -36,17 +38,26 @@ class LiveCall {
   friend class LiveCalls;
   std::atomic<int64_t> since_{0};
   std::list<LiveCall*>::iterator position_;
+  std::map<std::string, int>::iterator peer_;
 };
 
 class LiveCalls {
  public:
-  // A call that waits for its peer longer than `stuck` is cancelled. The server
-  // is quiet once it had no call for `quiet`.
-  LiveCalls(absl::Duration stuck, absl::Duration quiet);
+  struct Options {
+    // A call that waits for its peer longer than this is cancelled.
+    absl::Duration stuck;
+    // The server is quiet once it had no call for this time.
+    absl::Duration quiet;
+    // A connection with more calls is closed.
+    int most_calls;
+  };
+
+  explicit LiveCalls(const Options& options);
   // Precondition: no call is left.
   ~LiveCalls();
 
-  void Add(LiveCall* call);
+  // `peer`: as gRPC names the other end of the connection.
+  void Add(LiveCall* call, const std::string& peer);
   // The call is not used after this returns.
   void Remove(LiveCall* call);
   // Calls OnStop of each, also of those that are added from now on.
@@ -56,11 +67,12 @@ class LiveCalls {
   void Look();
   void CancelStuck() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const absl::Duration stuck_;
-  const absl::Duration quiet_;
+  const Options options_;
   Mutex mutex_;
   CondVar changed_;
   std::list<LiveCall*> all_ ABSL_GUARDED_BY(mutex_);
+  // How many of them each connection has.
+  std::map<std::string, int> peers_ ABSL_GUARDED_BY(mutex_);
   uint64_t added_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool ends_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdk/serve/metrics.h"
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/grpc_status.h"
 
 namespace fncache::sdk::serve {
 namespace {
-
-// As Go's gRPC spells codes.
-constexpr std::array<const char*, 17> kCodeNames = {"OK",
-                                                    "Canceled",
-                                                    "Unknown",
-                                                    "InvalidArgument",
-                                                    "DeadlineExceeded",
-                                                    "NotFound",
-                                                    "AlreadyExists",
-                                                    "PermissionDenied",
-                                                    "ResourceExhausted",
-                                                    "FailedPrecondition",
-                                                    "Aborted",
-                                                    "OutOfRange",
-                                                    "Unimplemented",
-                                                    "Internal",
-                                                    "Unavailable",
-                                                    "DataLoss",
-                                                    "Unauthenticated"};
 
 std::string Labels(size_t method) {
   return absl::StrCat(
@@ -80,8 +63,8 @@ std::string Metrics::Expose() const {
   for (size_t i = 0; i < methods_.size(); ++i) {
     for (size_t code = 0; code < kCodes; ++code) {
       absl::StrAppend(&out, "grpc_server_handled_total{grpc_code=\"",
-                      kCodeNames[code], "\",", Labels(i), "} ",
-                      methods_[i].handled[code].load(), "\n");
+                      GoCodeName(static_cast<int>(code)), "\",", Labels(i),
+                      "} ", methods_[i].handled[code].load(), "\n");
     }
   }
   constexpr char kSeconds[] = "grpc_server_handling_seconds";

@@ -24,7 +24,7 @@ class Metrics {
   // Precondition: `method` is not kOther.
   void Started(Method method);
   void Handled(Method method, absl::StatusCode code, absl::Duration duration);
-  // Of a response: resources held, fields kept.
+  // A response holds resources and keeps fields.
   void Composed(int held, int kept);
 
   // The text exposition format, version 0.0.4.

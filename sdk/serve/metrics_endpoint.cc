@@ -53,7 +53,7 @@ int ListenAtOneOf(const addrinfo* all) {
 
 int ListenOn(absl::string_view host, absl::string_view port) {
   if (host.empty()) {
-    // Of both families where there are both.
+    // It takes IPv4, too, where there is IPv6.
     const int fd = ListenOn("::", port);
     return fd >= 0 ? fd : ListenOn("0.0.0.0", port);
   }

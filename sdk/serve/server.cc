@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/listen_address.h"
@@ -11,6 +13,7 @@
 #include "common/threads.h"
 #include "fncache/function/serve.h"
 #include "grpcpp/grpcpp.h"
+#include "grpcpp/resource_quota.h"
 #include "sdk/serve/address.h"
 #include "sdk/serve/call.h"
 #include "sdk/serve/core.h"
@@ -24,10 +27,14 @@ namespace {
 using sdk::serve::Core;
 
 // Limit of a request's metadata, in bytes. gRPC's default of 8 KiB is little
-// for the names and tokens that meshes add.
-constexpr int kMaxMetadataBytes = 64 << 10;
-// Further streams of a connection wait for these.
-constexpr int kMostStreams = 1000;
+// for the tokens that meshes add. Callers can make the server keep it for each
+// stream.
+constexpr int kMaxMetadataBytes = 16 << 10;
+// gRPC compares a request's size with the limit once all of it is there, and
+// keeps what arrives until then, up to 4 GiB. So its memory has a limit, too:
+// two of the largest requests and this, in bytes. Beyond it gRPC resets
+// streams.
+constexpr size_t kOtherMemory = 128 << 20;
 // A peer that does not answer a ping in kPingTimeout, e.g. because it reads
 // nothing, loses its connection.
 constexpr absl::Duration kPing = absl::Minutes(1);
@@ -100,6 +107,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
                                                       Function function) {
   const absl::Status valid = Validate(options);
   if (!valid.ok()) return valid;
+  // Before gRPC makes its first ones, with the credentials.
+  const int threads =
+      options.threads > 0 ? options.threads : std::max(8, 4 * UsableCores());
+  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 8);
+  if (!enough.ok()) return enough;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (options.insecure) {
     credentials = grpc::InsecureServerCredentials();
@@ -108,10 +120,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
     if (!tls.ok()) return tls.status();
     credentials = *std::move(tls);
   }
-  const int threads =
-      options.threads > 0 ? options.threads : std::max(8, 4 * UsableCores());
-  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 8);
-  if (!enough.ok()) return enough;
   const std::string address = WithHost(options.address);
   const absl::Status free = sdk::serve::CheckFree(address);
   if (!free.ok()) return free;
@@ -125,10 +133,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
   builder.SetMaxSendMessageSize(-1);
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             sdk::serve::kMostStreams);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kPing));
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
                              Milliseconds(kPingTimeout));
+  grpc::ResourceQuota quota("function");
+  quota.Resize(2 * impl->core.most_bytes() + kOtherMemory);
+  builder.SetResourceQuota(quota);
   // Call does it, up to the limit of a request's size.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.RegisterCallbackGenericService(&impl->service);

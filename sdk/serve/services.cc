@@ -47,7 +47,7 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
   ServiceCall(Core* core, Kind kind,
               grpc::GenericCallbackServerContext* context)
       : core_(core), kind_(kind), context_(context) {
-    core_->live.Add(this);
+    core_->live.Add(this, context_->peer());
     MutexLock lock(&mutex_);
     ReleaseTo(this);
     if (ended_) return;

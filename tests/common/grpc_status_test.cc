@@ -22,5 +22,13 @@ TEST(GrpcStatusTest, NumbersThatAreNoCodesAreUnknown) {
   EXPECT_EQ(FromGrpcCode(99, "why").code(), absl::StatusCode::kUnknown);
 }
 
+TEST(GrpcStatusTest, CodesHaveTheNamesOfGo) {
+  EXPECT_EQ(GoCodeName(0), "OK");
+  EXPECT_EQ(GoCodeName(1), "Canceled");
+  EXPECT_EQ(GoCodeName(16), "Unauthenticated");
+  EXPECT_EQ(GoCodeName(17), "Code(17)");
+  EXPECT_EQ(GoCodeName(-1), "Code(-1)");
+}
+
 }  // namespace
 }  // namespace fncache

@@ -56,6 +56,32 @@ class LogTest : public ::testing::Test {
   }
 };
 
+TEST_F(LogTest, ZapsFormHasLevelAndSecondsFirst) {
+  InitLogging(LogLevel::kDebug, LogFormat::kZap);
+  const absl::Time before = absl::Now();
+  const std::pair<LogLevel, const char*> levels[] = {
+      {LogLevel::kDebug, "debug"},
+      {LogLevel::kInfo, "info"},
+      {LogLevel::kWarning, "warn"},
+      {LogLevel::kError, "error"}};
+  for (const auto& [level, name] : levels) {
+    const std::string line = Logged([&, level = level] {
+      Log(level, "say \"hi\"", {{"key", "a\nb"}});
+    });
+    google::protobuf::Struct object;
+    ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(line, &object).ok())
+        << line;
+    EXPECT_EQ(line.rfind(absl::StrCat("{\"level\":\"", name, "\",\"ts\":"), 0),
+              0u)
+        << line;
+    EXPECT_EQ(object.fields().at("msg").string_value(), "say \"hi\"");
+    EXPECT_EQ(object.fields().at("key").string_value(), "a\nb");
+    EXPECT_NEAR(object.fields().at("ts").number_value(),
+                absl::ToDoubleSeconds(before - absl::UnixEpoch()), 60);
+  }
+  InitLogging(LogLevel::kInfo, LogFormat::kText);
+}
+
 TEST_F(LogTest, PlainValuesStayPlain) {
   EXPECT_EQ(Text("hello", {{"address", "[::1]:80"}, {"n", 7}}),
             "hello address=[::1]:80 n=7");

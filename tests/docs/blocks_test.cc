@@ -18,6 +18,10 @@
 //   promql query       is PromQL, of metrics that exist
 //   promql crossplane  the same, of Crossplane's own metrics
 //   dockerfile image   see image_test.cc
+//   cpp step=NAME      is compiled with all others, see cpp_blocks.py; so are
+//                      cpp test=NAME and cpp body
+//   sh build=NAME      is run, but for CMake's commands: they give the program
+//                      build/function-storage, which is the step of this name
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -51,6 +55,12 @@ using testing::WriteFile;
 
 bool Exists(const std::string& path) {
   return fs::exists(fs::path(FNCACHE_SOURCE_DIR) / path);
+}
+
+// The program of all C++ blocks; its source is beside it.
+std::string Blocks() {
+  return (fs::path(FNCACHE_BINARY).parent_path() / "tests/docs/docs_blocks")
+      .string();
 }
 
 bool IsInstalled(const std::string& program) {
@@ -102,6 +112,10 @@ class Page {
         {"crossplane", &Page::QueryOfCrossplane},
         {"image", &Page::Image},
         {"cluster", &Page::Cluster},
+        {"step", &Page::Cpp},
+        {"test", &Page::Cpp},
+        {"body", &Page::Cpp},
+        {"build", &Page::Build},
     };
     for (const Block& block : blocks_) {
       SCOPED_TRACE(block.where());
@@ -130,6 +144,28 @@ class Page {
     if (IsInstalled(block.argument)) return Run(block);
     GTEST_LOG_(INFO) << block.where() << ": no " << block.argument
                      << " here, not run";
+  }
+
+  void Build(const Block& block) {
+    session().AddProgram("build/function-storage",
+                         absl::StrCat("exec '", fs::absolute(Blocks()).string(),
+                                      "' --step ", block.argument, " \"$@\""));
+    std::string others;
+    for (absl::string_view line : absl::StrSplit(block.text, '\n')) {
+      if (!absl::StartsWith(line, "cmake ")) {
+        absl::StrAppend(&others, line, "\n");
+      }
+    }
+    const absl::Status status = session().Run(others);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
+
+  void Cpp(const Block& block) {
+    EXPECT_EQ(block.language, "cpp");
+    EXPECT_TRUE(absl::StrContains(
+        testing::ReadFile(Blocks() + ".cc"),
+        absl::StrCat("#line ", block.line + 1, " \"", block.page, "\"")))
+        << "is not compiled: add the page to CMakeLists.txt";
   }
 
   void Commands(const Block& block) {
@@ -358,13 +394,18 @@ const std::string& KnownFlags() {
           {"admin", "trace", "start"},
           {"admin", "log"},
           {"admin", "shadow"},
-          {"admin", "tune"}}) {
+          {"admin", "tune"},
+          {"sdk", "init"},
+          {"sdk", "generate"}}) {
       std::vector<std::string> words = command;
       words.push_back("--help");
       Process help(words);
       EXPECT_EQ(help.Wait(), 0);
       *text += help.Stdout();
     }
+    Process help({"--step", "hello", "--help"}, {}, Blocks());
+    EXPECT_EQ(help.Wait(), 0);
+    *text += help.Stdout();
     for (const char* folder : {"bench", "scripts"}) {
       for (const auto& file : fs::recursive_directory_iterator(
                fs::path(FNCACHE_SOURCE_DIR) / folder)) {
@@ -487,7 +528,7 @@ TEST_P(DocsTest, PortsAreThoseOfAllPages) {
 TEST(HelpTest, PortsAreThoseOfAllPages) {
   for (const char* command :
        {"serve", "render", "function", "demo", "load", "explain", "probe",
-        "advise", "replay", "admin", "health"}) {
+        "advise", "replay", "sdk", "admin", "health"}) {
     SCOPED_TRACE(command);
     Process help({command, "--help"});
     EXPECT_EQ(help.Wait(), 0);

@@ -125,9 +125,12 @@ Session::Session() : cwd_(clone_.path()) {
   fs::create_symlink(
       server != nullptr && *server != 0 ? server : "/usr/bin/redis-check-rdb",
       clone / "build/release/redis-server");
-  for (const auto& file : fs::directory_iterator(source / "examples")) {
-    fs::create_directories(clone / "examples");
-    testing::WriteFile(clone / "examples" / file.path().filename(),
+  for (const auto& file :
+       fs::recursive_directory_iterator(source / "examples")) {
+    if (!file.is_regular_file()) continue;
+    const fs::path copy = clone / file.path().lexically_relative(source);
+    fs::create_directories(copy.parent_path());
+    testing::WriteFile(copy,
                        WithPorts(testing::ReadFile(file.path().string())));
   }
   fs::copy(source / "proto", clone / "proto");
@@ -167,7 +170,9 @@ bool Session::Listens(const std::string& log,
   // A daemon's admin endpoint is logged last.
   return Count(said, "(admin: ") >= endpoints &&
          Count(said, "eady to accept connections") >= servers &&
-         Count(said, "listening on") + servers >= background.size() + endpoints;
+         Count(said, "listening on") + Count(said, "\"msg\":\"listening\"") +
+                 servers >=
+             background.size() + endpoints;
 }
 
 absl::Status Session::ListensOnItsPorts(const std::string& log) const {
@@ -181,6 +186,13 @@ absl::Status Session::ListensOnItsPorts(const std::string& log) const {
     }
   }
   return absl::OkStatus();
+}
+
+void Session::AddProgram(const std::string& name, const std::string& script) {
+  const fs::path path = fs::path(cwd_) / name;
+  fs::create_directories(path.parent_path());
+  testing::WriteFile(path, "#!/bin/sh\n" + script + "\n");
+  fs::permissions(path, fs::perms::owner_all);
 }
 
 absl::Status Session::Run(const std::string& commands) {

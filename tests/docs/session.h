@@ -34,6 +34,10 @@ class Session {
   // An error has what was said, and comes at once where one of these ends.
   absl::Status Run(const std::string& commands);
 
+  // Writes a script to run, `name` in the folder where the last commands left
+  // off.
+  void AddProgram(const std::string& name, const std::string& script);
+
   // Returns what all commands said so far on stdout and stderr, the background
   // included.
   std::string Output() const;

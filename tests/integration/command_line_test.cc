@@ -536,6 +536,9 @@ TEST_F(CommandLineTest, HelpGoesToStdoutInEightyColumns) {
         Arguments{"probe", "--help"},
         Arguments{"advise", "--help"},
         Arguments{"replay", "--help"},
+        Arguments{"sdk", "--help"},
+        Arguments{"sdk", "generate", "--help"},
+        Arguments{"sdk", "init", "--help"},
         Arguments{"health", "--help"},
         Arguments{"admin", "--help"},
         Arguments{"admin", "stats", "--help"},
@@ -576,6 +579,8 @@ TEST_F(CommandLineTest, EveryHelpHasOneStyle) {
   for (const std::string& word : proxy::admin::AdminWords()) {
     commands.push_back({"admin", word});
   }
+  commands.push_back({"sdk", "generate"});
+  commands.push_back({"sdk", "init"});
   commands.push_back({"admin", "trace", "start"});
   commands.push_back({"admin", "trace", "stop"});
   for (Arguments arguments : commands) {
@@ -643,8 +648,9 @@ TEST_F(CommandLineTest, HelpOfACommandBelowAnother) {
 
 TEST_F(CommandLineTest, EveryCommandHasHelpAndIsListed) {
   const std::string all = Fncache({"--help"}).out;
-  for (const char* command : {"serve", "function", "demo", "load", "explain",
-                              "probe", "advise", "replay", "admin", "health"}) {
+  for (const char* command :
+       {"serve", "function", "demo", "load", "explain", "probe", "advise",
+        "replay", "admin", "health", "sdk"}) {
     EXPECT_THAT(all, HasSubstr(absl::StrCat("\n  ", command, " ")));
     const Ended ended = Fncache({command, "--help"});
     EXPECT_EQ(ended.code, 0) << command;

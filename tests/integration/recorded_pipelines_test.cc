@@ -23,9 +23,10 @@
 #include "runner/client/function_caller.h"
 #include "runner/engine/composition.h"
 #include "runner/engine/engine.h"
-#include "runner/function/recorded_responder.h"
+#include "runner/function/recordings.h"
 #include "runner/render/loader.h"
 #include "tests/common/test_data.h"
+#include "tests/runner/function/respond.h"
 #include "text/json.h"
 #include "text/object.h"
 
@@ -48,21 +49,23 @@ constexpr char kTimes[] =
 
 class RecordedFunctions : public client::FunctionCaller {
  public:
-  explicit RecordedFunctions(const function::RecordedResponder* responder)
-      : responder_(*responder) {}
+  explicit RecordedFunctions(const function::Recordings* recordings)
+      : function_(recordings->Function()) {}
 
   void Call(const std::string& function, const RunFunctionRequest& request,
             absl::Time deadline, Done done) override {
     asked.push_back(request);
     client::CallResult result;
-    result.status = responder_.Respond(request, &result.response);
+    auto response = function::TryRespond(function_, request);
+    result.status = response.status();
+    if (response.ok()) result.response = *std::move(response);
     done(std::move(result));
   }
 
   std::vector<RunFunctionRequest> asked;
 
  private:
-  const function::RecordedResponder& responder_;
+  const ::fncache::function::Function function_;
 };
 
 std::vector<RunFunctionRequest> Recorded(const fs::path& folder) {
@@ -142,11 +145,11 @@ void Play(const fs::path& folder) {
   ASSERT_TRUE(input.has_value());
   auto masks = cache::key::MaskSet::Parse({kTimes});
   ASSERT_TRUE(masks.ok()) << masks.status();
-  const auto responder = function::RecordedResponder::Load(
+  const auto recordings = function::Recordings::Load(
       {(folder / "calls").string()}, *masks, absl::nullopt);
-  ASSERT_TRUE(responder.ok()) << responder.status();
+  ASSERT_TRUE(recordings.ok()) << recordings.status();
 
-  RecordedFunctions functions(responder->get());
+  RecordedFunctions functions(recordings->get());
   SimulatedClock clock(absl::FromUnixSeconds(1700000000));
   engine::EngineOutcome outcome;
   engine::Render(

@@ -104,6 +104,7 @@ Helm reads `on` and `off` without quotes as booleans. */}}
 {{- $_ := set $config "shared" (dict "timeout" (default "50ms" .root.Values.shared.timeout) "max_entry_bytes" (default "1MiB" .root.Values.shared.maxEntryBytes)) }}
 {{- end }}
 {{- if kindIs "bool" $config.tune }}{{ $_ := set $config "tune" (ternary "on" "off" $config.tune) }}{{ end -}}
+{{- if kindIs "bool" $config.vary }}{{ $_ := set $config "vary" (ternary "on" "off" $config.vary) }}{{ end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

@@ -15,6 +15,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "cache/key/digest.h"
+#include "cache/key/hint.h"
+#include "cache/key/read_fields.h"
 #include "common/method.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "gtest/gtest.h"
@@ -41,13 +43,18 @@ struct Vector {
   std::string key;
   std::string drifts;  // the bytes that the drift digest is of
   std::string drift;   // the drift digest
+  std::string hint;    // `fncache-depends`
 };
 
-std::vector<Vector> ReadVectors(const std::string& page) {
+// Those behind this heading, up to `end`.
+std::vector<Vector> ReadVectors(const std::string& page,
+                                const std::string& heading,
+                                const std::string& end) {
   std::vector<Vector> vectors;
-  const size_t at = page.find("## Vectors");
+  const size_t at = page.find(heading);
   if (at == page.npos) return vectors;
-  for (absl::string_view line : absl::StrSplit(page.substr(at), '\n')) {
+  const std::string part = page.substr(at, page.find(end, at + 1) - at);
+  for (absl::string_view line : absl::StrSplit(part, '\n')) {
     const size_t colon = line.find(':');
     if (colon == line.npos) continue;
     const absl::string_view name = line.substr(0, colon);
@@ -72,6 +79,8 @@ std::vector<Vector> ReadVectors(const std::string& page) {
       }
     } else if (name == "request") {
       vectors.back().request = absl::HexStringToBytes(text);
+    } else if (name == "hint") {
+      vectors.back().hint = text;
     } else if (name == "message") {
       vectors.back().message = absl::HexStringToBytes(text);
     } else if (name == "key") {
@@ -187,7 +196,12 @@ std::vector<std::string> DriftsIn(
 TEST(KeyFormat, EveryVectorHolds) {
   const std::string page = ReadFile(std::filesystem::path(FNCACHE_SOURCE_DIR) /
                                     "docs" / "key-format.md");
-  const std::vector<Vector> vectors = ReadVectors(page);
+  std::vector<Vector> vectors = ReadVectors(page, "## Vectors", "\n## ");
+  const std::string depends = ReadFile(
+      std::filesystem::path(FNCACHE_SOURCE_DIR) / "docs" / "depends.md");
+  for (Vector& vector : ReadVectors(depends, "## Keys by hint", "\n## ")) {
+    vectors.push_back(std::move(vector));
+  }
   ASSERT_GE(vectors.size(), 20);
   KeyScope scope = {"function-auto-ready", kRunFunctionV1,
                     "function-auto-ready-6dd5cd0c8f2a"};
@@ -197,6 +211,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     EXPECT_NE(page.find("`" + text + "`"), page.npos) << text;
   }
   size_t tuned = 0;
+  size_t by_hints = 0;
   for (const Vector& vector : vectors) {
     SCOPED_TRACE(vector.name);
     // As the page describes it.
@@ -204,7 +219,13 @@ TEST(KeyFormat, EveryVectorHolds) {
         vector.by_tag ? TagOf(vector.request) : std::string();
     const bool tag_will_do = vector.by_tag && Is64HexDigits(tag);
     std::string bytes = "\x02";
-    bytes += static_cast<char>(tag_will_do ? 1 : vector.by_tag ? 2 : 0);
+    const bool by_hint = !vector.hint.empty();
+    const absl::string_view fields[] = {vector.hint};
+    const Hint hint = by_hint ? *Hint::Parse(fields) : Hint();
+    bytes += static_cast<char>(tag_will_do     ? 1
+                               : vector.by_tag ? 2
+                               : by_hint       ? 3
+                                               : 0);
     bytes += static_cast<char>(vector.sha256 ? 1 : 0);
     bytes += Text(scope.function) + Text(scope.method) + Text(scope.generation);
     std::vector<std::string> masks = vector.masks;
@@ -212,6 +233,11 @@ TEST(KeyFormat, EveryVectorHolds) {
     if (vector.tune) masks.insert(masks.begin(), "@drift1");
     bytes += Count(masks.size());
     for (const std::string& mask : masks) bytes += Text(mask);
+    if (by_hint) {
+      bytes += static_cast<char>(hint.pure() ? 1 : 0);
+      bytes += Count(hint.reads().size());
+      for (const std::string& path : hint.reads()) bytes += Text(path);
+    }
     if (tag_will_do) bytes += tag;
     bytes += vector.message;
     EXPECT_EQ(HashOf(vector.sha256, bytes), vector.key);
@@ -227,7 +253,14 @@ TEST(KeyFormat, EveryVectorHolds) {
     ASSERT_TRUE(unfolded.has_value() && ProtobufParses(*unfolded, &message));
     if (!tag_will_do) {
       apiextensions::fn::proto::v1::RunFunctionRequest request;
-      ASSERT_TRUE(ProtobufParses(vector.request, &request));
+      std::string counts = vector.request;
+      if (by_hint) {
+        const char* const end =
+            WriteReadFields(vector.request, hint.root(), &counts[0]);
+        ASSERT_NE(end, nullptr);
+        counts.resize(static_cast<size_t>(end - counts.data()));
+      }
+      ASSERT_TRUE(ProtobufParses(counts, &request));
       if (vector.tune) {
         if (vector.masks.empty()) {
           EXPECT_EQ(Sorted(DriftsIn(vector.drifts)), Sorted(DriftsIn(request)));
@@ -243,9 +276,13 @@ TEST(KeyFormat, EveryVectorHolds) {
     DigestScratch scratch;
     const Digester digester(TestSeed(), scope,
                             *MaskSet::Parse(vector.masks, MaskRules::kAnyPath));
-    const Digest digest = digester.Compute({vector.request}, &scratch);
+    const Digest digest =
+        by_hint ? digester.ComputeByHint(vector.request, hint,
+                                         digester.HintPrefix(hint), &scratch)
+                : digester.Compute({vector.request}, &scratch);
     ASSERT_TRUE(digest.keyed);
     EXPECT_EQ(digest.key.Hex(), vector.key);
+    by_hints += by_hint;
     if (vector.tune) {
       EXPECT_EQ(digest.drift.Hex(), vector.drift);
       EXPECT_EQ(absl::BytesToHexString(digest.drifts),
@@ -253,6 +290,7 @@ TEST(KeyFormat, EveryVectorHolds) {
     }
   }
   EXPECT_GE(tuned, 4);
+  EXPECT_GE(by_hints, 4);
 }
 
 // Digests are hashed with the widest vectors that a machine has, and with

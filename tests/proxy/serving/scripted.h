@@ -257,6 +257,10 @@ class ScriptedStore : public cache::store::TieredStore {
     if (lower) fills_below.fetch_add(1);
     return memory_.Put(key, std::move(entry), now);
   }
+  void Displace(const cache::key::Key& key, absl::Time started,
+                cache::FunctionId function, absl::Time now) override {
+    memory_.Purge(key, started, now);
+  }
   bool Erase(const cache::key::Key& key) override { return memory_.Erase(key); }
   cache::store::PurgedKey Purge(const cache::key::Key& key, absl::Time until,
                                 absl::Time now) override {

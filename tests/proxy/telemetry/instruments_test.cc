@@ -597,6 +597,7 @@ void WatchAll(Instruments* instruments) {
       0, [] { return size_t{1}; }, [] { return size_t{2}; });
   instruments->WatchBackingOff(0, [] { return size_t{3}; });
   instruments->WatchTune(0, [] { return TuneFigures(); });
+  instruments->WatchVary(0, [] { return VaryFigures(); });
   instruments->WatchInflight([] { return Instruments::InflightFigures(); });
   instruments->WatchWorkers(2);
   for (const auto side : {TlsSide::kServer, TlsSide::kClient}) {
@@ -665,6 +666,7 @@ TEST(SeriesTest, FiveIdleFunctionsHaveFewerThan700) {
         id, [] { return size_t{0}; }, [] { return size_t{0}; });
     instruments.WatchBackingOff(id, [] { return size_t{0}; });
     instruments.WatchTune(id, [] { return TuneFigures(); });
+    instruments.WatchVary(id, [] { return VaryFigures(); });
   }
   const PurgeMetrics purges(instruments.registry(),
                             std::make_shared<cache::store::Bans>());

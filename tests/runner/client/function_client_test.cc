@@ -26,11 +26,10 @@
 #include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1beta1.grpc.pb.h"
 #include "runner/client/rpc_error.h"
-#include "runner/function/server.h"
-#include "runner/function/template_responder.h"
 #include "tests/common/eventually.h"
 #include "tests/common/http2_server.h"
 #include "tests/common/loopback_socket.h"
+#include "tests/runner/function/served.h"
 #include "tests/runner/function_calls.h"
 #include "tests/runner/messages.h"
 
@@ -181,15 +180,11 @@ TEST(FunctionClientTest, FunctionThatIsNotListedFailsAtOnce) {
 }
 
 TEST(FunctionClientTest, OfTwoWithOneNameTheFirstCounts) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const auto server = function::Serve();
+  ASSERT_NE(server, nullptr);
   const DeadPort dead;
   FunctionClientOptions options;
-  options.functions = {{"fn", (*server)->address()}, {"fn", dead.target()}};
+  options.functions = {{"fn", server->address()}, {"fn", dead.target()}};
   const auto client = FunctionClient::Create(std::move(options));
   ASSERT_TRUE(client.ok()) << client.status();
   EXPECT_TRUE(Call(client->get()).status.ok());
@@ -299,13 +294,9 @@ TEST(FunctionClientTest, LargeRequestsAreSent) {
 }
 
 TEST(FunctionClientTest, DeeplyNestedAnswersAreRead) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto client = Client((*server)->address());
+  const auto server = function::Serve();
+  ASSERT_NE(server, nullptr);
+  const auto client = Client(server->address());
   v1::RunFunctionRequest request;
   auto* at = request.mutable_context();
   for (int i = 0; i < 400; ++i) {
@@ -456,14 +447,10 @@ TEST(FunctionClientTest, PeerThatSaysNothingIsWaitedForUntilTheDeadline) {
 }
 
 TEST(FunctionClientTest, SlowFunctionEndsAtTheDeadline) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto client = Client((*server)->address());
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
+  const auto client = Client(server->address());
   // Before it is connected the message is longer.
   const std::string kExceeded =
       "rpc error: code = DeadlineExceeded desc = context deadline exceeded";
@@ -551,14 +538,10 @@ TEST(FunctionClientTest, ProxiesOfTheEnvironmentAreNotUsed) {
 
 TEST(FunctionClientTest, AThousandCallsAtOnce) {
   constexpr int kCalls = 1000;
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Milliseconds(300);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
-  const auto client = Client((*server)->address());
+  const function::SlowFunction slow(absl::Milliseconds(300));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
+  const auto client = Client(server->address());
   Results results;
   const absl::Time start = absl::Now();
   for (int i = 0; i < kCalls; ++i) {
@@ -596,16 +579,12 @@ TEST(FunctionClientTest, CallsMayBeMadeFromWithinDone) {
 }
 
 TEST(FunctionClientTest, CancelEndsWhatIsUnderWayAndWhatComesLater) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const DeadPort dead;
   FunctionClientOptions options;
-  options.functions = {{"slow", (*server)->address()}, {"down", dead.target()}};
+  options.functions = {{"slow", server->address()}, {"down", dead.target()}};
   const auto client = *FunctionClient::Create(std::move(options));
   Results results;
   client->Call("slow", {}, absl::InfiniteFuture(), results.Done());
@@ -618,16 +597,12 @@ TEST(FunctionClientTest, CancelEndsWhatIsUnderWayAndWhatComesLater) {
 }
 
 TEST(FunctionClientTest, DestructorCancelsWhatIsLeftAndWaitsForIt) {
-  const function::TemplateResponder responder{{}};
-  function::FunctionServerOptions server_options;
-  server_options.listen = "127.0.0.1:0";
-  server_options.cost.sleep = absl::Hours(1);
-  const auto server =
-      function::FunctionServer::Start(server_options, &responder);
-  ASSERT_TRUE(server.ok()) << server.status();
+  const function::SlowFunction slow(absl::Hours(1));
+  const auto& server = slow.server;
+  ASSERT_NE(server, nullptr);
   const DeadPort dead;
   FunctionClientOptions options;
-  options.functions = {{"slow", (*server)->address()}, {"down", dead.target()}};
+  options.functions = {{"slow", server->address()}, {"down", dead.target()}};
   auto client = *FunctionClient::Create(std::move(options));
   Results results;
   std::atomic<int> late{0};

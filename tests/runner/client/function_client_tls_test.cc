@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FunctionClient and FunctionServer over TLS.
+// FunctionClient and a function of the SDK over TLS.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,10 +13,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runner/client/function_client.h"
-#include "runner/function/server.h"
-#include "runner/function/template_responder.h"
 #include "tests/common/certificates.h"
 #include "tests/common/handshake_failures.h"
+#include "tests/runner/function/served.h"
 #include "tests/runner/function_calls.h"
 
 namespace fncache::runner::client {
@@ -36,20 +36,8 @@ Pem Make(const std::string& name, const Pem* issuer) {
                          absl::Now() + absl::Hours(10));
 }
 
-// A function that listens on loopback.
-std::unique_ptr<function::FunctionServer> Serve(const CertificateDir& files) {
-  static const function::TemplateResponder* const responder =
-      new function::TemplateResponder{{}};
-  function::FunctionServerOptions options;
-  options.listen = "127.0.0.1:0";
-  options.tls_dir = files.path();
-  auto server = function::FunctionServer::Start(options, responder);
-  EXPECT_TRUE(server.ok()) << server.status();
-  return *std::move(server);
-}
-
 // Calls `server` as localhost and returns the outcome.
-absl::Status CallOf(const function::FunctionServer& server,
+absl::Status CallOf(const ::fncache::function::Server& server,
                     const CertificateDir& files, absl::Duration patience) {
   const std::string& address = server.address();
   FunctionClientOptions options;
@@ -64,7 +52,9 @@ absl::Status CallOf(const function::FunctionServer& server,
 absl::Status CallThroughTls(const CertificateDir& server,
                             const CertificateDir& client,
                             absl::Duration patience = absl::Seconds(20)) {
-  return CallOf(*Serve(server), client, patience);
+  const auto served =
+      function::Serve(function::TemplateFunction({}), server.path());
+  return CallOf(*served, client, patience);
 }
 
 TEST(FunctionClientTlsTest, CrossplanesCertificatesAreAcceptedOnBothSides) {
@@ -132,13 +122,16 @@ TEST(FunctionClientTlsTest, BothSidesShowTheirCertificates) {
   const CertificateDir ours(Make("runner", &ca), ca.certificate);
   const CertificateDir strangers(Make("runner", &other_ca), ca.certificate);
   const CertificateDir doubtful(Make("runner", &ca), other_ca.certificate);
-  const auto server = Serve(server_files);
+  std::atomic<int> calls{0};
+  const auto server =
+      function::Serve([&](::fncache::function::Context& /*ctx*/) { ++calls; },
+                      server_files.path());
   EXPECT_EQ(CallOf(*server, ours, absl::Minutes(2)), absl::OkStatus());
   for (const CertificateDir* files : {&strangers, &doubtful}) {
     EXPECT_EQ(CallOf(*server, *files, absl::Milliseconds(300)).code(),
               absl::StatusCode::kDeadlineExceeded);
   }
-  EXPECT_EQ(server->counts().calls, 1u);
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(FunctionClientTlsTest, MissingCertificatesAreAnErrorThatNamesTheFile) {

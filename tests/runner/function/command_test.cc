@@ -40,8 +40,7 @@ TEST_F(FunctionCommandTest, FlagsThatDoNotFitAreNamedWithWhatIsAccepted) {
     const char* said;
   } cases[] = {
       {{"--bogus"}, "--bogus"},
-      {{}, "--insecure or --tls-dir DIR is needed"},
-      {{"--insecure", "--tls-dir", "x"}, "accepted is one of them"},
+      {{}, "--insecure or --tls-certs-dir DIR is needed"},
       {{"--insecure", "--cost", "2s"}, "accepted: sleep=DURATION"},
       {{"--insecure", "--ttl", "-1s"}, "accepted: a duration such as"},
       {{"--insecure", "--ttl", "soon"}, "accepted: a duration such as"},

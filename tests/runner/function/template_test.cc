@@ -8,13 +8,16 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/function_v1.pb.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/template_function.h"
+#include "tests/runner/function/respond.h"
 #include "tests/runner/messages.h"
 
 namespace fncache::runner::function {
 namespace {
 
 namespace fn = apiextensions::fn::proto::v1;
+using apiextensions::fn::proto::v1::RunFunctionRequest;
+using apiextensions::fn::proto::v1::RunFunctionResponse;
 using testing::HasSubstr;
 
 constexpr char kObserved[] = R"({
@@ -49,15 +52,13 @@ std::string One(absl::string_view fields) {
   return absl::StrCat(R"({"resources": [{)", fields, ", ", kBase, "}]}");
 }
 
-RunFunctionResponse Respond(const RunFunctionRequest& request) {
-  RunFunctionResponse response;
-  EXPECT_TRUE(TemplateResponder({}).Respond(request, &response).ok());
-  return response;
+RunFunctionResponse Answer(const RunFunctionRequest& request) {
+  return Respond(TemplateFunction({}), request);
 }
 
 RunFunctionResponse Render(absl::string_view spec,
                            absl::string_view more = "") {
-  const RunFunctionResponse response = Respond(Request(spec, more));
+  const RunFunctionResponse response = Answer(Request(spec, more));
   for (const auto& result : response.results()) {
     EXPECT_NE(result.severity(), fn::SEVERITY_FATAL) << result.message();
   }
@@ -66,7 +67,7 @@ RunFunctionResponse Render(absl::string_view spec,
 
 // The message of the FATAL result that `spec` leads to.
 std::string Fault(absl::string_view spec, absl::string_view more = "") {
-  const RunFunctionResponse response = Respond(Request(spec, more));
+  const RunFunctionResponse response = Answer(Request(spec, more));
   if (response.results_size() != 1 ||
       response.results(0).severity() != fn::SEVERITY_FATAL) {
     return "no fault: " + ToJson(response);
@@ -91,7 +92,7 @@ TEST(TemplateTest, StateAndContextOfEarlierStepsPassThrough) {
 TEST(TemplateTest, RequestWithoutInputIsPassedThrough) {
   RunFunctionRequest request = Request("{}", R"(, "context": {"k": 1})");
   request.clear_input();
-  ExpectJson(Respond(request),
+  ExpectJson(Answer(request),
              R"({"meta": {"tag": "t", "ttl": "60s"}, "context": {"k": 1}})");
 }
 
@@ -249,7 +250,7 @@ TEST(TemplateTest, ConditionsAndResultsAreRendered) {
 }
 
 TEST(TemplateTest, FatalResultOfTheTemplateKeepsWhatWasRendered) {
-  const auto response = Respond(Request(absl::StrCat(
+  const auto response = Answer(Request(absl::StrCat(
       R"({"resources": [{"name": "b", )", kBase,
       R"(}], "results": [{"severity": "Fatal", "message": "stop"}]})")));
   EXPECT_EQ(response.results(0).message(), "stop");
@@ -330,7 +331,7 @@ TEST(TemplateTest, SelectorsAreChecked) {
 }
 
 TEST(TemplateTest, FaultIsAFatalResultAndNothingIsHalfRendered) {
-  const auto response = Respond(Request(
+  const auto response = Answer(Request(
       absl::StrCat(R"({"context": {"k": 1}, "resources": [{"name": "a", )",
                    kBase, R"(}, {"name": "b", "base": {"apiVersion": "v1",
                       "kind": "B", "x": "${context.nope}"}}]})"),
@@ -390,41 +391,37 @@ TEST(TemplateTest, WrongTypesAreFaults) {
 TEST(TemplateTest, InputOfAnotherKindIsAFault) {
   RunFunctionRequest request = Request("{}");
   (*request.mutable_input()->mutable_fields())["kind"].set_string_value("X");
-  EXPECT_EQ(Respond(request).results(0).message(), "kind: must be Template");
+  EXPECT_EQ(Answer(request).results(0).message(), "kind: must be Template");
   request.mutable_input()->mutable_fields()->erase("apiVersion");
-  EXPECT_EQ(Respond(request).results(0).message(),
+  EXPECT_EQ(Answer(request).results(0).message(),
             "apiVersion: must be function.fncache.dev/v1alpha1");
 }
 
-TEST(TemplateResponderTest, TtlCanBeZeroAbsentOrAFraction) {
-  RunFunctionResponse response;
-  TemplateResponderOptions options;
+TEST(TemplateFunctionTest, TtlCanBeZeroAbsentOrAFraction) {
+  TemplateOptions options;
   options.ttl = absl::ZeroDuration();
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
+  RunFunctionResponse response = Respond(TemplateFunction(options), {});
   EXPECT_TRUE(response.meta().has_ttl());
   EXPECT_EQ(response.meta().ttl().seconds(), 0);
-  response.Clear();
   options.ttl = absl::Milliseconds(1500);
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
+  response = Respond(TemplateFunction(options), {});
   EXPECT_EQ(response.meta().ttl().seconds(), 1);
   EXPECT_EQ(response.meta().ttl().nanos(), 500000000);
-  response.Clear();
   options.ttl = absl::nullopt;
-  ASSERT_TRUE(TemplateResponder(options).Respond({}, &response).ok());
-  EXPECT_FALSE(response.meta().has_ttl());
+  for (const char* const fatal : {"", "broken"}) {
+    if (*fatal != 0) options.fatal = fatal;
+    response = Respond(TemplateFunction(options), {});
+    EXPECT_FALSE(response.meta().has_ttl());
+  }
 }
 
-TEST(TemplateResponderTest, FatalAnswersWithTheResultAndPassesTheRestThrough) {
-  TemplateResponderOptions options;
+TEST(TemplateFunctionTest, FatalAnswersWithTheResultAndPassesTheRestThrough) {
+  TemplateOptions options;
   options.fatal = "broken";
-  RunFunctionResponse response;
-  ASSERT_TRUE(
-      TemplateResponder(options)
-          .Respond(Request(R"({"status": {"a": 1}})",
-                           R"(, "desired": {"resources": {"net": {}}})"),
-                   &response)
-          .ok());
-  ExpectJson(response, R"({"meta": {"tag": "t", "ttl": "60s"},
+  ExpectJson(Respond(TemplateFunction(options),
+                     Request(R"({"status": {"a": 1}})",
+                             R"(, "desired": {"resources": {"net": {}}})")),
+             R"({"meta": {"tag": "t", "ttl": "60s"},
       "desired": {"resources": {"net": {}}},
       "results": [{"severity": "SEVERITY_FATAL", "message": "broken"}]})");
 }

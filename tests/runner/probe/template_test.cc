@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runner/function/template_responder.h"
+#include "runner/function/template_function.h"
 #include "runner/probe/probe.h"
 #include "tests/common/long_form.h"
+#include "tests/runner/function/respond.h"
 #include "tests/runner/messages.h"
 #include "tests/runner/probe/fake_function.h"
 
@@ -21,8 +25,21 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAreArray;
 
+// The paths of a hint, none of which has a quote.
+std::set<std::string> ReadsOf(absl::string_view hint) {
+  EXPECT_TRUE(absl::ConsumePrefix(&hint, "reads=(")) << hint;
+  EXPECT_TRUE(absl::ConsumeSuffix(&hint, ")")) << hint;
+  std::set<std::string> reads;
+  for (absl::string_view path : absl::StrSplit(hint, ' ', absl::SkipEmpty())) {
+    EXPECT_TRUE(absl::ConsumePrefix(&path, "\"") &&
+                absl::ConsumeSuffix(&path, "\""));
+    reads.insert(std::string(path));
+  }
+  return reads;
+}
+
 TEST(ProbeTemplates, TwoHundredRandomOnes) {
-  const function::TemplateResponder responder({});
+  const auto rendering = function::TemplateFunction({});
   std::mt19937_64 random(12);
   for (int round = 0; round < fncache::testing::FewerSanitized(200); ++round) {
     SCOPED_TRACE(round);
@@ -61,7 +78,7 @@ TEST(ProbeTemplates, TwoHundredRandomOnes) {
         status, "}}}}"));
     FakeFunction function(
         [&](const RunFunctionRequest& asked, RunFunctionResponse* said) {
-          EXPECT_TRUE(responder.Respond(asked, said).ok());
+          *said = function::Respond(rendering, asked);
         });
     const auto result = RunProbe({request}, {}, {}, {}, &function);
     ASSERT_TRUE(result.ok()) << result.status();
@@ -76,6 +93,15 @@ TEST(ProbeTemplates, TwoHundredRandomOnes) {
     }
     EXPECT_THAT(read, UnorderedElementsAreArray(paths));
     EXPECT_THAT(untried, IsEmpty());
+    // The hint of the same run: each path that was read, and no other but the
+    // kind that the response's composite takes over.
+    std::string hint;
+    ASSERT_TRUE(function::TryRespond(rendering, request, &hint).ok());
+    std::set<std::string> hinted = ReadsOf(hint);
+    const bool rendered = hinted.erase("observed.composite.resource.kind") > 0;
+    EXPECT_EQ(hinted.erase("observed.composite.resource.apiVersion") > 0,
+              rendered);
+    EXPECT_THAT(hinted, UnorderedElementsAreArray(paths));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "absl/status/status.h"
 #include "fncache/function/raw.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

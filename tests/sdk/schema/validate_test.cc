@@ -139,6 +139,8 @@ TEST(ValidateTest, NumbersAreMultiples) {
   EXPECT_EQ(ProblemsOf("{multipleOf: 0.1}", "0.3"), "");
   EXPECT_EQ(ProblemsOf("{multipleOf: 0.1}", "0.35"),
             "a: must be a multiple of 0.1");
+  EXPECT_EQ(ProblemsOf("{multipleOf: 3}", "10000000000"),
+            "a: must be a multiple of 3");
   EXPECT_EQ(ProblemsOf("{multipleOf: 0}", "7"), "");
   EXPECT_EQ(ProblemsOf("{multipleOf: -2}", "7"), "");
 }

@@ -52,6 +52,18 @@ TEST(InflateTest, TextBeyondTheLimitIsResourceExhausted) {
   }
 }
 
+TEST(InflateTest, LargeTextsTakeTheirTimeOnly) {
+  std::string text(8 << 20, 'x');
+  uint64_t state = 1;
+  for (char& c : text) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    c = static_cast<char>(state >> 56);
+  }
+  const auto inflated = Inflate(Deflate(text, true), text.size());
+  ASSERT_TRUE(inflated.ok()) << inflated.status();
+  EXPECT_EQ(*inflated == text, true);
+}
+
 TEST(InflateTest, BrokenBytesAreInternal) {
   const std::string bytes = Deflate(std::string(1000, 'x'), true);
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -61,6 +73,14 @@ TEST(InflateTest, BrokenBytesAreInternal) {
   }
   EXPECT_TRUE(absl::IsInternal(Inflate(bytes + "x", 1 << 20).status()));
   EXPECT_TRUE(absl::IsInternal(Inflate("nonsense", 1 << 20).status()));
+}
+
+// Stored blocks without content (RFC 1951, 3.2.4).
+TEST(InflateTest, EndlessInputWithoutOutputIsInternal) {
+  std::string bytes("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
+  const std::string empty("\0\0\0\xff\xff", 5);
+  for (int i = 0; i < 10000; ++i) bytes += empty;
+  EXPECT_TRUE(absl::IsInternal(Inflate(bytes, 1 << 20).status()));
 }
 
 TEST(InflateTest, NoRequestLooksCompressed) {

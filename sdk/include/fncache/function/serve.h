@@ -19,23 +19,32 @@
 #include <string>
 #include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/base/config.h"
 #include "absl/time/time.h"
 #include "fncache/function/context.h"
+
+// Callers of Server::Start include <absl/status/statusor.h>.
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+class Status;
+template <typename T>
+class StatusOr;
+enum class StatusCode : int;
+ABSL_NAMESPACE_END
+}  // namespace absl
 
 namespace fncache::function {
 
 // How a call ended.
 struct CallEnd {
-  absl::StatusCode code = absl::StatusCode::kOk;
+  absl::StatusCode code{};  // OK
   // From the arrival of the call's headers to its end.
   absl::Duration duration;
   // The tag of the request; empty if the call ended before its function ran.
   std::string tag;
 };
 
-// What becomes of an intercepted call. Copies stand for the same call.
+// Decides about an intercepted call. Copies stand for the same call.
 // Thread-safe; may be used after the call has ended.
 class Continuation {
  public:

@@ -69,7 +69,7 @@ struct Condition {
   Target target = Target::kComposite;
 };
 
-// A selector of the response. Of a schema: apiVersion and kind only.
+// A selector of the response. A schema's has apiVersion and kind only.
 struct Requirement {
   std::string api_version;
   std::string kind;
@@ -140,13 +140,13 @@ class Call {
   ~Call();
 
   Call& options(const Options& options);
-  // What exists.
+  // The observed state.
   Call& composite(std::string_view yaml);
   Call& observed(std::string_view name, std::string_view yaml);
-  // Of an observed resource; "" is the composite.
+  // Those of an observed resource; "" is the composite.
   Call& connection_details(std::string_view name,
                            std::map<std::string, std::string> details);
-  // What earlier steps desire.
+  // The desired state of earlier steps.
   Call& desired(std::string_view name, std::string_view yaml);
   Call& desired_composite(std::string_view yaml);
   // The runner's answer to a requirement. Without items: it found nothing.
@@ -154,7 +154,7 @@ class Call {
   Call& required(std::string_view name, const std::vector<std::string>& yaml);
   // An empty text is the answer for a kind without schema.
   Call& schema(std::string_view name, std::string_view yaml);
-  // What the Composition's step requests, for Settle and Reconcile.
+  // A request of the Composition's step itself, for Settle and Reconcile.
   Call& bootstrap(std::string_view name, std::string_view api_version,
                   std::string_view kind, const Selector& selector);
   Call& bootstrap_schema(std::string_view name, std::string_view api_version,
@@ -235,7 +235,7 @@ class [[nodiscard]] CheckResult {
 CheckResult CheckDeterministic(const Call& call, int rounds = 8);
 
 // Alters, removes and adds at random what the hint does not name; the response
-// must stay the same. What a mask may not hide stays as it is.
+// must stay the same. Content that a mask may not hide stays as it is.
 CheckResult CheckReads(const Call& call, int rounds = 16);
 
 // Removes each observed resource, each of its fields and each required item,

@@ -155,6 +155,19 @@ class Value {
   internal::Ref node_;
 };
 
+namespace internal {
+// A Value as the argument of a model's setter. Unlike Value itself it is made
+// neither of {} nor of another model.
+class Untyped {
+ public:
+  Untyped(const Value& value) : node_(value.ref()) {}  // NOLINT
+  const Ref& ref() const { return node_; }
+
+ private:
+  Ref node_;
+};
+}  // namespace internal
+
 // A list of T: a scalar type, a generated class or Value. `add` appends to what
 // earlier steps set; `=` replaces it.
 template <class T>
@@ -322,6 +335,7 @@ class Object {
   void Put(std::string_view name, const internal::Ref& from) const {
     internal::Copy(At(name), from);
   }
+  void PutAll(const internal::Ref& from) const { internal::Copy(node_, from); }
 
  private:
   internal::Ref node_;
@@ -458,8 +472,9 @@ Observable<std::string> Base64(const Observable<std::string>& text);
 // The document that `text` is, as Kubernetes reads YAML. Broken YAML makes the
 // call FATAL where the value is used.
 Value Yaml(std::string_view text);
-// The parts, joined by dashes, as a DNS label (RFC 1123): at most 63 characters.
-// If characters had to be changed or cut, a hash of all parts is at the end.
+// The parts, joined by dashes, as a DNS label (RFC 1123): at most 63
+// characters. If characters had to be changed or cut, a hash of all parts is at
+// the end.
 Observable<std::string> ChildName(
     std::initializer_list<Observable<std::string>> parts);
 

@@ -30,7 +30,7 @@ func main() {
 }
 
 func run() error {
-	function := flag.String("serve", "", "hello or storage: serves it, and says where on stderr")
+	function := flag.String("function", "", "hello or storage: serves it, and says where on stderr")
 	target := flag.String("load", "", "HOST:PORT of a function to call")
 	size := flag.Int("bytes", 4096, "of a request")
 	calls := flag.Int("calls", 1000, "in all")
@@ -55,7 +55,7 @@ func serve(name string) error {
 	case "storage":
 		fnv1.RegisterFunctionRunnerServiceServer(server, sdk.Storage{})
 	default:
-		return fmt.Errorf("-serve is %q; accepted: hello, storage", name)
+		return fmt.Errorf("-function is %q; accepted: hello, storage", name)
 	}
 	fmt.Fprintln(os.Stderr, "listening on", listener.Addr())
 	return server.Serve(listener)
