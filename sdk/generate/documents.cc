@@ -91,7 +91,10 @@ absl::StatusOr<std::vector<Document>> ReadDocuments(absl::string_view text,
     absl::StatusOr<text::Json> json = text::ParseKubernetesYaml(part);
     if (!json.ok()) {
       text::YamlNodes nodes(part);
-      const int at = nodes.Parse().ok() ? 0 : nodes.fault_line();
+      // A fault at the end is in the last line, not behind it.
+      const int at = nodes.Parse().ok()
+                         ? 0
+                         : std::min(nodes.fault_line(), Lines(part) - 1);
       return At(file, first_line + at, WithoutLine(json.status().message()));
     }
     documents.push_back({std::string(file), first_line, std::move(part),

@@ -27,7 +27,7 @@ using text::Json;
 
 // clang does not nest brackets deeper than 256.
 constexpr size_t kMaxLevels = 200;
-constexpr size_t kMaxFields = 50000;
+constexpr size_t kMaxFields = 20000;
 
 // Names of the base classes that a class of a header may not declare.
 std::set<std::string> ObjectMembers() {

@@ -91,7 +91,7 @@ struct Header {
 // that they refer to. The kinds of `inputs` get their schema. Two definitions
 // of one kind give two headers of one file. InvalidArgument `FILE:LINE: why`
 // for a definition without schema, references that dangle or nest without end,
-// and schemas beyond the bounds (200 levels, 50,000 fields each).
+// and schemas beyond the bounds (200 levels, 20,000 fields each).
 absl::StatusOr<std::vector<Header>> MakeHeaders(
     std::vector<Definition> definitions, const std::set<std::string>& inputs);
 

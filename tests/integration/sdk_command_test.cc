@@ -74,7 +74,7 @@ TEST_F(SdkCommandTest, WrongDocumentsAreErrorsWithFileAndLine) {
   WriteFile(broken, "a: 1\nb: [\n");
   ExpectError({"generate", broken, "--out", out}, 1,
               absl::StrCat(" generate: ", broken,
-                           ":3: did not find expected node content"));
+                           ":2: did not find expected node content"));
   WriteFile(broken, "a: 1\n");
   ExpectError({"generate", dir_.path(), "--out", out}, 1,
               absl::StrCat(" generate: ", dir_.path(),

@@ -26,9 +26,9 @@ TEST(DocumentsTest, BrokenYamlIsReportedWithItsLine) {
   EXPECT_EQ(ErrorOf("a: 1\n  b: 2\n"),
             "f.yaml:2: mapping values are not allowed in this context");
   EXPECT_EQ(ErrorOf("a: {b: 1\n"),
-            "f.yaml:2: did not find expected ',' or '}'");
+            "f.yaml:1: did not find expected ',' or '}'");
   EXPECT_EQ(ErrorOf("a: \"never closed\n\n"),
-            "f.yaml:3: found unexpected end of stream");
+            "f.yaml:2: found unexpected end of stream");
   EXPECT_EQ(ErrorOf("a: *none\n"),
             "f.yaml:1: unknown anchor 'none' referenced");
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n \"b\": }"), "");  // YAML: null
@@ -36,11 +36,11 @@ TEST(DocumentsTest, BrokenYamlIsReportedWithItsLine) {
 
 TEST(DocumentsTest, LinesCountFromTheFilesStart) {
   EXPECT_EQ(ErrorOf("a: 1\n---\nb: 1\n---\n# one\n\nc: [\n"),
-            "f.yaml:8: did not find expected node content");
+            "f.yaml:7: did not find expected node content");
   EXPECT_EQ(ErrorOf("---\na: 1\n--- \n---\nb: {\n"),
-            "f.yaml:6: did not find expected node content");
+            "f.yaml:5: did not find expected node content");
   EXPECT_EQ(ErrorOf("a: 1\r\n---\r\nb: {\r\n"),
-            "f.yaml:4: did not find expected node content");
+            "f.yaml:3: did not find expected node content");
   EXPECT_EQ(ErrorOf("a: 1\n\n--- b: 2\n"),
             "f.yaml:3: invalid Yaml document separator: b: 2");
 }

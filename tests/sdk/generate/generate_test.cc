@@ -389,7 +389,7 @@ TEST(GenerateTest, NestingAndSizeAreBounded) {
                     next, ", b: ", next, "}}}\n");
   }
   EXPECT_THAT(ErrorOf(OpenApi(schemas + "    A30: {type: string}\n")),
-              HasSubstr("more than 50000 fields"));
+              HasSubstr("more than 20000 fields"));
 }
 
 TEST(GenerateTest, OneKindInTwoFilesIsOneHeaderIfItIsTheSame) {

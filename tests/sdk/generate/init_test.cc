@@ -110,7 +110,7 @@ TEST(InitTest, AnXrdThatIsWrongIsReported) {
   EXPECT_THAT(ErrorOf({"/x/y", "", file}), HasSubstr("No such file"));
   WriteFile(file, "a: [\n");
   EXPECT_EQ(ErrorOf({"/x/y", "", file}),
-            absl::StrCat(file, ":2: did not find expected node content"));
+            absl::StrCat(file, ":1: did not find expected node content"));
   WriteFile(file, "kind: ConfigMap\n");
   EXPECT_EQ(ErrorOf({"/x/y", "", file}),
             absl::StrCat(file,
