@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses to listen on, as people write them.
+// Addresses to listen on, as people write them, and the port of a socket.
 //
-// Pure function, thread-safe.
+// Thread-safe.
 #ifndef FNCACHE_COMMON_LISTEN_ADDRESS_H_
 #define FNCACHE_COMMON_LISTEN_ADDRESS_H_
 
@@ -14,6 +14,9 @@ namespace fncache {
 // The address with a host: without one, as Go writes it, `:9443` is every
 // address of IPv4, `0.0.0.0:9443`. Any other text is returned as it is.
 std::string WithHost(absl::string_view address);
+
+// The port that a TCP socket is bound to.
+int PortOf(int fd);
 
 }  // namespace fncache
 

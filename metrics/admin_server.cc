@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/listen_address.h"
 #include "common/mutex.h"
 
 namespace fncache::metrics {
@@ -118,15 +119,6 @@ absl::StatusOr<int> ListenOn(const Address& address) {
     return ErrnoStatus(error);
   }
   return fd;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage bound = {};
-  socklen_t size = sizeof bound;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
-  return ntohs(bound.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
 }
 
 // The connections that are open, the oldest first.

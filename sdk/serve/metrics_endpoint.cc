@@ -22,6 +22,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "common/listen_address.h"
 #include "common/listen_failure.h"
 
 namespace fncache::sdk::serve {
@@ -68,15 +69,6 @@ int ListenOn(absl::string_view host, absl::string_view port) {
   const int fd = ListenAtOneOf(found);
   freeaddrinfo(found);
   return fd;
-}
-
-int PortOf(int fd) {
-  sockaddr_storage bound = {};
-  socklen_t size = sizeof bound;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size);
-  return ntohs(bound.ss_family == AF_INET6
-                   ? reinterpret_cast<sockaddr_in6*>(&bound)->sin6_port
-                   : reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
 }
 
 struct Connection {
