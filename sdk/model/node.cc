@@ -274,8 +274,6 @@ void Document::DoOpen() {
   ReportFatal(path.empty() ? error : absl::StrCat(path, ": ", error));
 }
 
-Reporter* CurrentReporter() { return reporter; }
-
 WithReporter::WithReporter(Reporter* current) : before_(reporter) {
   reporter = current;
 }

@@ -174,8 +174,6 @@ class Reporter {
   virtual ~Reporter() = default;
   virtual void Fatal(std::string text) = 0;
 };
-// The one of the call that this thread runs; null outside of calls.
-Reporter* CurrentReporter();
 // Makes `reporter` current for the lifetime of this object.
 class WithReporter {
  public:

@@ -111,26 +111,7 @@ void RequireAtLeast(sdk::Requirement* requirement, size_t count);
 template <class R>
 class Required {
  public:
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = R;
-    using difference_type = std::ptrdiff_t;
-    using pointer = void;
-    using reference = R;
-    Iterator(const Required* all, size_t index) : all_(all), index_(index) {}
-    R operator*() const { return (*all_)[index_]; }
-    Iterator& operator++() {
-      ++index_;
-      return *this;
-    }
-    bool operator==(const Iterator& o) const { return index_ == o.index_; }
-    bool operator!=(const Iterator& o) const { return index_ != o.index_; }
-
-   private:
-    const Required* all_;
-    size_t index_;
-  };
+  using Iterator = internal::IndexIterator<Required, R>;
 
   explicit Required(sdk::Requirement* requirement)
       : requirement_(requirement) {}

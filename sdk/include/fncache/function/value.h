@@ -168,32 +168,38 @@ class Untyped {
 };
 }  // namespace internal
 
+namespace internal {
+// Iterates over all[0], all[1] and so on.
+template <class All, class Element>
+class IndexIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = Element;
+  using difference_type = std::ptrdiff_t;
+  using pointer = void;
+  using reference = Element;
+  IndexIterator(const All* all, size_t index) : all_(all), index_(index) {}
+  Element operator*() const { return (*all_)[index_]; }
+  IndexIterator& operator++() {
+    ++index_;
+    return *this;
+  }
+  bool operator==(const IndexIterator& o) const { return index_ == o.index_; }
+  bool operator!=(const IndexIterator& o) const { return index_ != o.index_; }
+
+ private:
+  const All* all_;
+  size_t index_;
+};
+}  // namespace internal
+
 // A list of T: a scalar type, a generated class or Value. `add` appends to what
 // earlier steps set; `=` replaces it.
 template <class T>
 class List {
  public:
   using Handle = internal::HandleOf<T>;
-  class Iterator {
-   public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = Handle;
-    using difference_type = std::ptrdiff_t;
-    using pointer = void;
-    using reference = Handle;
-    Iterator(const List* list, size_t index) : list_(list), index_(index) {}
-    Handle operator*() const { return (*list_)[index_]; }
-    Iterator& operator++() {
-      ++index_;
-      return *this;
-    }
-    bool operator==(const Iterator& o) const { return index_ == o.index_; }
-    bool operator!=(const Iterator& o) const { return index_ != o.index_; }
-
-   private:
-    const List* list_;
-    size_t index_;
-  };
+  using Iterator = internal::IndexIterator<List, Handle>;
 
   List() : node_(internal::NewDocument()) { internal::StartList(node_); }
   List(std::initializer_list<internal::AssignedTo<T>> elements) : List() {
