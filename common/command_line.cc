@@ -488,6 +488,12 @@ std::vector<const CommandLine*> CommandLine::commands() const noexcept {
   return all;
 }
 
+std::vector<std::string> CommandLine::words() const {
+  std::vector<std::string> words;
+  for (const auto& command : impl_->commands) words.push_back(command->name());
+  return words;
+}
+
 const CommandLine* CommandLine::given_command() const noexcept {
   const std::vector<CLI::App*> given = impl_->app->get_subcommands();
   if (given.empty()) return nullptr;

@@ -186,6 +186,8 @@ class CommandLine {
   bool parsed() const noexcept;
   // The commands directly below this one, as they were added.
   std::vector<const CommandLine*> commands() const noexcept;
+  // Their names.
+  std::vector<std::string> words() const;
   // The first of those that the last Parse saw, or null.
   const CommandLine* given_command() const noexcept;
 

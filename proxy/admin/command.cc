@@ -396,12 +396,7 @@ std::string AdminHelp() {
 
 std::vector<std::string> AdminWords() {
   Flags flags;
-  std::vector<std::string> words;
-  const Line made = MakeLine(&flags);
-  for (const CommandLine* const command : made.top.commands()) {
-    words.push_back(command->name());
-  }
-  return words;
+  return MakeLine(&flags).top.words();
 }
 
 std::vector<CommandFlag> AdminCommandFlags() {

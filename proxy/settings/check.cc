@@ -211,33 +211,27 @@ absl::StatusOr<FunctionOptions> MakeFunction(const SettingValues& values,
                      "for function \"",
                      options.name, "\""));
   }
-  if (options.key == cache::key::KeySource::kTag && !options.masks.empty()) {
+  // Settings that need what `key: tag` does not read.
+  const struct {
+    bool set;
+    const char* setting;
+    const char* unread;
+    const char* hint;
+  } contradictions[] = {
+      {!options.masks.empty(), "mask", "what masks leave out",
+       " (mask: [] for this function takes none)"},
+      {options.tune, "tune", "what drifts", ""},
+      {options.vary, "vary", "what a response depends on", ""},
+  };
+  for (const auto& one : contradictions) {
+    if (options.key != cache::key::KeySource::kTag || !one.set) continue;
     const SettingValue& key = values.at("key");
     return SettingError(
-        values.at("mask"),
+        values.at(one.setting),
         absl::StrCat("contradicts ", key.key, ": tag (", key.where,
-                     "), which does not read what masks leave out; accepted: "
-                     "one of the two (mask: [] for this function takes none), "
-                     "for function \"",
-                     options.name, "\""));
-  }
-  if (options.key == cache::key::KeySource::kTag && options.tune) {
-    const SettingValue& key = values.at("key");
-    return SettingError(
-        values.at("tune"),
-        absl::StrCat("contradicts ", key.key, ": tag (", key.where,
-                     "), which does not read what drifts; accepted: one of the "
-                     "two, for function \"",
-                     options.name, "\""));
-  }
-  if (options.key == cache::key::KeySource::kTag && options.vary) {
-    const SettingValue& key = values.at("key");
-    return SettingError(
-        values.at("vary"),
-        absl::StrCat("contradicts ", key.key, ": tag (", key.where,
-                     "), which does not read what a response depends on; "
-                     "accepted: one of the two, for function \"",
-                     options.name, "\""));
+                     "), which does not read ", one.unread,
+                     "; accepted: one of the two", one.hint,
+                     ", for function \"", options.name, "\""));
   }
   if (outlives != nullptr && options.generation.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -69,13 +69,13 @@ Exit codes: 0; 1 if it cannot be done; 2 for flags that do not fit.)");
   generate
       ->AddOption("--input", &flags->inputs,
                   "This kind is the function's input: its header has the "
-                  "schema. Of a FILE, its kinds are")
+                  "schema. A FILE stands for all of its kinds")
       .Repeats()
       .TypeName("KIND|FILE");
   generate->Footer(R"(
 A kind of group storage.example.org in version v1 is the header
-DIR/model/org/example/storage/v1/KIND.h, and the same is its namespace. Of a
-folder all .yaml, .yml and .json files are read; other documents are ignored.
+DIR/model/org/example/storage/v1/KIND.h, and the same is its namespace. A folder
+stands for all its .yaml, .yml and .json files; other documents are ignored.
 Files that the generator did not write are never replaced.
 
 Example:
@@ -175,12 +175,7 @@ std::string SdkHelp() {
 
 std::vector<std::string> SdkWords() {
   Flags flags;
-  std::vector<std::string> words;
-  const Line made = MakeLine(&flags);
-  for (const CommandLine* const command : made.top.commands()) {
-    words.push_back(command->name());
-  }
-  return words;
+  return MakeLine(&flags).top.words();
 }
 
 std::vector<CommandFlag> SdkCommandFlags() {

@@ -353,6 +353,7 @@ TEST_F(CommandLineWithCommandsTest, ACommandTakesTheOptionsOfItsParents) {
 
 TEST_F(CommandLineWithCommandsTest, AreListed) {
   EXPECT_THAT(line_.commands(), ElementsAre(stats_, trace_));
+  EXPECT_THAT(line_.words(), ElementsAre("stats", "trace"));
   EXPECT_THAT(trace_->commands(), ElementsAre(start_, stop_));
   EXPECT_EQ(start_->name(), "start");
   EXPECT_EQ(line_.name(), "fncache admin");
