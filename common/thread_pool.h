@@ -7,12 +7,18 @@
 // as batch work (SCHED_BATCH), so that they do not preempt a serving thread
 // when they are woken.
 //
+// Short work needs few threads: more of them wake each other, and a core that
+// changes threads for each piece of 10 us spends half its time on that. So a
+// pool may have more threads than it uses at once. The others join in once work
+// waits and none has begun for kPatience: then what runs blocks.
+//
 // Thread-safe. The owner of the pool ends it, after which no thread of it runs.
 #ifndef FNCACHE_COMMON_THREAD_POOL_H_
 #define FNCACHE_COMMON_THREAD_POOL_H_
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <limits>
 #include <thread>
@@ -20,6 +26,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
 #include "common/mutex.h"
 
 namespace fncache {
@@ -30,9 +37,13 @@ class ThreadPool {
   // ending; the work can then be left undone.
   using Work = absl::AnyInvocable<void(bool run)>;
 
-  // At most `max_waiting` pieces of work wait for a thread.
+  static constexpr absl::Duration kPatience = absl::Milliseconds(1);
+
+  // At most `max_waiting` pieces of work wait for a thread. `at_once` threads
+  // do short work, if that is fewer.
   explicit ThreadPool(int threads,
-                      size_t max_waiting = std::numeric_limits<size_t>::max());
+                      size_t max_waiting = std::numeric_limits<size_t>::max(),
+                      int at_once = std::numeric_limits<int>::max());
   // Ends the threads once they have called what waits.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -56,15 +67,29 @@ class ThreadPool {
     Work work;
     bool is_long;
   };
+  struct Idle {
+    CondVar changed;
+    bool called = false;
+  };
   void Run();
+  void Watch();
+  void Call(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t max_waiting_;
+  const size_t spare_;  // threads that do no short work
   std::atomic<int> long_{0};
   mutable Mutex mutex_;
-  CondVar changed_;
+  CondVar watched_;
   std::deque<Piece> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Threads that none has called. The last to wait is the first to be called:
+  // its stack is still in a cache.
+  std::vector<Idle*> idle_ ABSL_GUARDED_BY(mutex_);
+  // Pieces of work that have begun.
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool watching_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
+  std::thread watch_;
 };
 
 }  // namespace fncache

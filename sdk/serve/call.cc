@@ -23,7 +23,7 @@ namespace {
 
 using function::Continuation;
 
-absl::Time DeadlineOf(const grpc::CallbackServerContext& context) {
+absl::Time DeadlineOf(const grpc::ServerContextBase& context) {
   const gpr_timespec raw = context.raw_deadline();
   if (gpr_time_cmp(raw, gpr_inf_future(raw.clock_type)) == 0) {
     return absl::InfiniteFuture();
@@ -51,11 +51,10 @@ grpc::ByteBuffer BufferOf(std::string text) {
 
 }  // namespace
 
-Call::Call(Core* core, Method method,
-           grpc::GenericCallbackServerContext* context)
-    : core_(core), method_(method), context_(context), started_(absl::Now()) {
+Call::Call(Core* core, Method method, Stream* stream)
+    : Reactor(stream), core_(core), method_(method), started_(absl::Now()) {
   core_->metrics.Started(method_);
-  core_->live.Add(this, context_->peer());
+  core_->live.Add(this, context()->peer());
   ReleaseTo(this);
   if (core_->options.interceptor) {
     Intercept();
@@ -77,7 +76,7 @@ void Call::Intercept() {
   intercepted_ = call;
   ReleaseTo(this);
   function::Metadata metadata;
-  for (const auto& [name, value] : context_->client_metadata()) {
+  for (const auto& [name, value] : context()->client_metadata()) {
     metadata.emplace(std::string_view(name.data(), name.size()),
                      std::string_view(value.data(), value.size()));
   }
@@ -86,7 +85,7 @@ void Call::Intercept() {
       call.get(), [call](Continuation::Call*) {
         call->Decide(absl::InternalError("the interceptor dropped the call"));
       });
-  core_->options.interceptor(context_->method(), metadata,
+  core_->options.interceptor(context()->method(), metadata,
                              Continuation(std::move(handle)));
 }
 
@@ -99,7 +98,7 @@ void Call::OnReadDone(bool ok) {
   AcquireFrom(this);
   WaitsNoMore();
   if (!ok) {
-    End(context_->IsCancelled()
+    End(LostBeforeMessage()
             ? absl::CancelledError("the call ended before its request")
             : absl::InvalidArgumentError("the call has no request"));
     return;
@@ -132,11 +131,11 @@ void Call::OnDone() {
 
 // Why the function need not run any more.
 absl::Status Call::Late() const {
-  if (DeadlineOf(*context_) <= absl::Now()) {
+  if (DeadlineOf(*context()) <= absl::Now()) {
     return absl::DeadlineExceededError(
         "the deadline passed while the call waited for a thread");
   }
-  if (context_->IsCancelled()) {
+  if (context()->IsCancelled()) {
     return absl::CancelledError("the caller cancelled the call");
   }
   return absl::OkStatus();
@@ -168,7 +167,7 @@ bool Call::WantsHint() const {
   }
   // A list of members (RFC 8586), in one or several fields.
   const auto [first, last] =
-      context_->client_metadata().equal_range("cdn-loop");
+      context()->client_metadata().equal_range("cdn-loop");
   for (auto field = first; field != last; ++field) {
     for (const absl::string_view member :
          absl::StrSplit(View(field->second), ',')) {
@@ -192,15 +191,15 @@ void Call::RunFunction() {
     tag_ = std::string(LastText(LastText(*request, kMeta), kTag));
   }
   CallInfo info;
-  info.deadline = DeadlineOf(*context_);
-  info.cancelled = [this] { return context_->IsCancelled(); };
+  info.deadline = DeadlineOf(*context());
+  info.cancelled = [this] { return context()->IsCancelled(); };
   info.depends = WantsHint();
   CallResult result = Run(core_->function, core_->options.function_options,
                           *std::move(request), info);
   if (!result.status.ok()) return End(result.status);
   core_->metrics.Composed(result.held, result.kept);
   if (!result.depends.empty()) {
-    context_->AddTrailingMetadata("fncache-depends", result.depends);
+    context()->AddTrailingMetadata("fncache-depends", result.depends);
   }
   End(absl::OkStatus(), std::move(result.response));
 }
@@ -219,7 +218,7 @@ void Call::End(const absl::Status& status, std::string response) {
   if (status.ok()) {
     bytes_ = BufferOf(std::move(response));
     ReleaseTo(this);
-    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), grpc::Status::OK);
+    StartWriteAndFinish(bytes_, grpc::Status::OK);
   } else {
     bytes_.Clear();
     ReleaseTo(this);

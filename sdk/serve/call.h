@@ -3,8 +3,8 @@
 //
 //   interceptor -> request is read -> queue -> function -> response is written
 //
-// gRPC's threads do all but the function, which runs on a thread of the pool.
-// The call owns itself: gRPC's last reaction deletes it.
+// The stream's thread does all but the function, which runs on a thread of the
+// pool.
 #ifndef FNCACHE_SDK_SERVE_CALL_H_
 #define FNCACHE_SDK_SERVE_CALL_H_
 
@@ -17,22 +17,22 @@
 #include "absl/time/time.h"
 #include "common/method.h"
 #include "common/mutex.h"
-#include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "sdk/serve/continuation.h"
 #include "sdk/serve/core.h"
+#include "sdk/serve/streams.h"
 
 namespace fncache::sdk::serve {
 
-class Call final : public grpc::ServerGenericBidiReactor, public LiveCall {
+class Call final : public Reactor, public LiveCall {
  public:
-  // `core` and `context` outlive the call.
-  Call(Core* core, Method method, grpc::GenericCallbackServerContext* context);
+  // `core` outlives the call.
+  Call(Core* core, Method method, Stream* stream);
 
   void OnReadDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
-  void Cancel() override { context_->TryCancel(); }
+  void Cancel() override { context()->TryCancel(); }
 
  private:
   void Intercept();
@@ -47,7 +47,6 @@ class Call final : public grpc::ServerGenericBidiReactor, public LiveCall {
 
   Core* const core_;
   const Method method_;
-  grpc::GenericCallbackServerContext* const context_;
   const absl::Time started_;
   std::shared_ptr<function::Continuation::Call> intercepted_;
   grpc::ByteBuffer bytes_;  // the request, then the response

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/thread_pool.h"
+#include "common/threads.h"
 #include "fncache/function/context.h"
 #include "fncache/function/serve.h"
 #include "sdk/serve/live_calls.h"
@@ -37,7 +38,7 @@ struct Core {
        int threads)
       : options(std::move(its_options)),
         function(std::move(its_function)),
-        pool(threads, kMostWaiting) {}
+        pool(threads, kMostWaiting, UsableCores()) {}
 
   size_t most_bytes() const {
     return static_cast<size_t>(options.max_recv_message_mb) << 20;

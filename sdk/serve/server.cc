@@ -20,6 +20,7 @@
 #include "sdk/serve/credentials.h"
 #include "sdk/serve/metrics_endpoint.h"
 #include "sdk/serve/services.h"
+#include "sdk/serve/streams.h"
 
 namespace fncache::function {
 namespace {
@@ -64,34 +65,25 @@ absl::Status Validate(const ServerOptions& options) {
   return absl::OkStatus();
 }
 
-class Service final : public grpc::CallbackGenericService {
- public:
-  explicit Service(Core* core) : core_(core) {}
-
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext* context) override {
-    const Method method = MethodOf(context->method());
-    if (method != Method::kOther) {
-      return new sdk::serve::Call(core_, method, context);
-    }
-    auto* const call = sdk::serve::NewServiceCall(core_, context);
-    if (call != nullptr) return call;
-    return grpc::CallbackGenericService::CreateReactor(context);
+sdk::serve::Reactor* NewCall(Core* core, sdk::serve::Stream* stream) {
+  const Method method = MethodOf(sdk::serve::MethodOf(*stream));
+  if (method == Method::kOther) {
+    return sdk::serve::NewServiceCall(core, stream);
   }
-
- private:
-  Core* const core_;
-};
+  return new sdk::serve::Call(core, method, stream);
+}
 
 }  // namespace
 
 struct Server::Impl {
   Impl(ServerOptions options, Function function, int threads)
       : core(std::move(options), std::move(function), threads),
-        service(&core) {}
+        streams([this](sdk::serve::Stream* stream) {
+          return NewCall(&core, stream);
+        }) {}
 
   Core core;
-  Service service;
+  sdk::serve::Streams streams;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   std::string address;
   std::string metrics_address;
@@ -143,13 +135,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
   builder.SetResourceQuota(quota);
   // Call does it, up to the limit of a request's size.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  builder.RegisterCallbackGenericService(&impl->service);
+  impl->streams.AddTo(&builder);
   int port = 0;
   builder.AddListeningPort(address, impl->credentials, &port);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || port == 0) {
     return sdk::serve::CannotListen(address);
   }
+  impl->streams.Start();
   impl->address = sdk::serve::WithPort(address, port);
   if (!asked.metrics_address.empty()) {
     auto server = sdk::serve::MetricsEndpoint::Start(
@@ -179,6 +172,7 @@ void Server::Stop(absl::Duration grace) {
   impl_->server->Shutdown(
       absl::ToChronoTime(absl::Now() + std::min(grace, absl::Hours(24 * 365))));
   impl_->server->Wait();
+  impl_->streams.Stop();
   impl_->server.reset();
 }
 

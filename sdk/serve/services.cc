@@ -41,13 +41,11 @@ Health HealthOf(absl::string_view service, bool stopping) {
 
 // One call of these services: reads a message and answers it, again and again
 // for reflection.
-class ServiceCall final : public grpc::ServerGenericBidiReactor,
-                          public LiveCall {
+class ServiceCall final : public Reactor, public LiveCall {
  public:
-  ServiceCall(Core* core, Kind kind,
-              grpc::GenericCallbackServerContext* context)
-      : core_(core), kind_(kind), context_(context) {
-    core_->live.Add(this, context_->peer());
+  ServiceCall(Core* core, Kind kind, Stream* stream)
+      : Reactor(stream), core_(core), kind_(kind) {
+    core_->live.Add(this, context()->peer());
     MutexLock lock(&mutex_);
     ReleaseTo(this);
     if (ended_) return;
@@ -112,7 +110,7 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
     delete this;
   }
 
-  void Cancel() override { context_->TryCancel(); }
+  void Cancel() override { context()->TryCancel(); }
 
   void OnStop() override {
     if (kind_ == Kind::kCheck) return;
@@ -134,7 +132,7 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
     writing_ = true;
     WaitsForPeer();
     ReleaseTo(this);
-    StartWrite(&bytes_);
+    StartWrite(bytes_);
   }
 
   // A watcher learns that the server serves no more.
@@ -147,7 +145,7 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
     bytes_ = grpc::ByteBuffer(&slice, 1);
     WaitsForPeer();
     ReleaseTo(this);
-    StartWriteAndFinish(&bytes_, grpc::WriteOptions(), status);
+    StartWriteAndFinish(bytes_, status);
   }
 
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -158,7 +156,6 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
 
   Core* const core_;
   const Kind kind_;
-  grpc::GenericCallbackServerContext* const context_;
   grpc::ByteBuffer bytes_;
   Mutex mutex_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
@@ -169,8 +166,7 @@ class ServiceCall final : public grpc::ServerGenericBidiReactor,
 
 }  // namespace
 
-grpc::ServerGenericBidiReactor* NewServiceCall(
-    Core* core, grpc::GenericCallbackServerContext* context) {
+Reactor* NewServiceCall(Core* core, Stream* stream) {
   static constexpr std::pair<const char*, Kind> kMethods[] = {
       {"/grpc.health.v1.Health/Check", Kind::kCheck},
       {"/grpc.health.v1.Health/Watch", Kind::kWatch},
@@ -180,8 +176,8 @@ grpc::ServerGenericBidiReactor* NewServiceCall(
        Kind::kReflection},
   };
   for (const auto& [method, kind] : kMethods) {
-    if (context->method() == method) {
-      return new ServiceCall(core, kind, context);
+    if (MethodOf(*stream) == method) {
+      return new ServiceCall(core, kind, stream);
     }
   }
   return nullptr;

@@ -5,15 +5,13 @@
 #ifndef FNCACHE_SDK_SERVE_SERVICES_H_
 #define FNCACHE_SDK_SERVE_SERVICES_H_
 
-#include "grpcpp/generic/async_generic_service.h"
 #include "sdk/serve/core.h"
+#include "sdk/serve/streams.h"
 
 namespace fncache::sdk::serve {
 
-// A reactor for the context's method, which owns itself; null if the method is
-// none of these services.
-grpc::ServerGenericBidiReactor* NewServiceCall(
-    Core* core, grpc::GenericCallbackServerContext* context);
+// A reactor for the call's method; null if that is none of these services.
+Reactor* NewServiceCall(Core* core, Stream* stream);
 
 }  // namespace fncache::sdk::serve
 

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 
 namespace fncache {
@@ -87,6 +89,36 @@ TEST(ThreadPoolTest, WhatWaitsAtTheEndIsToldNotToRun) {
   go.Notify();
   end.join();
   EXPECT_GE(told, 10);
+}
+
+// Each piece waits for all others. Nothing else tells the pool that it blocks.
+TEST(ThreadPoolTest, WorkThatBlocksGetsTheThreadsThatShortWorkDoesWithout) {
+  constexpr int kThreads = 8;
+  ThreadPool pool(kThreads, /*max_waiting=*/100, /*at_once=*/1);
+  for (int round = 0; round < 3; ++round) {
+    auto* const all = new absl::Barrier(kThreads);
+    absl::BlockingCounter gone(kThreads);
+    for (int i = 0; i < kThreads; ++i) {
+      ThreadPool::Work work = [&, all](bool) {
+        if (all->Block()) delete all;
+        gone.DecrementCount();
+      };
+      ASSERT_TRUE(pool.Submit(&work));
+    }
+    gone.Wait();
+  }
+}
+
+TEST(ThreadPoolTest, WhatWaitsIsDoneWhenAPoolWithSpareThreadsEnds) {
+  std::atomic<int> done{0};
+  {
+    ThreadPool pool(4, /*max_waiting=*/1000, /*at_once=*/1);
+    for (int i = 0; i < 1000; ++i) {
+      ThreadPool::Work work = [&](bool) { ++done; };
+      ASSERT_TRUE(pool.Submit(&work));
+    }
+  }
+  EXPECT_EQ(done, 1000);
 }
 
 }  // namespace
