@@ -24,7 +24,7 @@ namespace fncache::sdk::serve {
 
 class Stream;
 
-// What a server does about a call. The reactions come one after another, on one
+// The reactions to what happens in a call. They come one after another, on one
 // thread, which they must not block. The Start functions and Finish may be
 // called on any thread: one read and one write at a time, and one end (Finish
 // or StartWriteAndFinish), with no write under way.
