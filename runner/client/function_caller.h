@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "proto/function_v1.pb.h"
 
 namespace fncache::runner::client {
@@ -21,6 +22,9 @@ struct CallResult {
   // The whole header cache-status of a cache in front of the function.
   // Empty where there was none. Example: `fncache; hit; ttl=37`.
   std::string cache_status;
+  // The trailing metadata `fncache-depends`: what the response depends on, as
+  // the function says (docs/depends.md). Several fields are joined by commas.
+  absl::optional<std::string> hint;
   // From the end of encoding the request to the arrival of the response's
   // bytes: the time of the network and the function, without encoding and
   // decoding. Zero where nothing was sent.

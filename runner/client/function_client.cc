@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -94,20 +95,24 @@ struct Target {
   std::string function ABSL_GUARDED_BY(mutex);  // that call's
 };
 
-// Several headers of one name are lists to be joined. An answer without a
-// message has them where its status is.
-std::string CacheStatus(const grpc::ClientContext& context) {
+// The values of one name, each with ", " in front: such headers are lists to be
+// joined.
+std::string Joined(
+    const std::multimap<grpc::string_ref, grpc::string_ref>& fields,
+    const char* name) {
   std::string all;
-  for (const auto* const fields : {&context.GetServerInitialMetadata(),
-                                   &context.GetServerTrailingMetadata()}) {
-    const auto headers = fields->equal_range("cache-status");
-    for (auto header = headers.first; header != headers.second; ++header) {
-      absl::StrAppend(
-          &all, all.empty() ? "" : ", ",
-          absl::string_view(header->second.data(), header->second.size()));
-    }
+  const auto headers = fields.equal_range(name);
+  for (auto header = headers.first; header != headers.second; ++header) {
+    absl::StrAppend(
+        &all, ", ",
+        absl::string_view(header->second.data(), header->second.size()));
   }
   return all;
+}
+
+// Removes the first ", " of Joined.
+std::string WithoutComma(const std::string& joined) {
+  return std::string(absl::StripPrefix(joined, ", "));
 }
 
 }  // namespace
@@ -304,7 +309,13 @@ struct FunctionClient::Impl
     CallResult result;
     Attempt& attempt = *call->attempt;
     result.round_trip = attempt.ended - attempt.started;
-    result.cache_status = CacheStatus(attempt.context);
+    // An answer without a message has its headers where its status is.
+    const auto& trailers = attempt.context.GetServerTrailingMetadata();
+    result.cache_status = WithoutComma(absl::StrCat(
+        Joined(attempt.context.GetServerInitialMetadata(), "cache-status"),
+        Joined(trailers, "cache-status")));
+    const std::string hint = Joined(trailers, "fncache-depends");
+    if (!hint.empty()) result.hint = WithoutComma(hint);
     if (!attempt.status.ok()) {
       result.status = RpcError(attempt.status, call->request_size);
       return result;
@@ -432,7 +443,7 @@ absl::StatusOr<std::unique_ptr<FunctionClient>> FunctionClient::CreateUncached(
   options.tls_dir = std::move(tls_dir);
   options.metadata = [] {
     return std::vector<std::pair<std::string, std::string>>{
-        {"cache-control", "no-store"}};
+        {"cache-control", "no-store"}, AskForHint()};
   };
   return Create(std::move(options));
 }

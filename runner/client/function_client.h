@@ -63,13 +63,20 @@ struct NotConnected {
   std::string why;  // in plain words: `connection refused`
 };
 
+// Request metadata by which a function sends its hint (CallResult::hint), as it
+// does to a daemon. No daemon takes the member for its own.
+inline std::pair<std::string, std::string> AskForHint() {
+  return {"cdn-loop", "fncache-runner"};
+}
+
 class FunctionClient : public FunctionCaller {
  public:
   // InvalidArgument or what ReadTlsFiles says. Connects to nothing yet: a
   // function that no step names is never contacted.
   static absl::StatusOr<std::unique_ptr<FunctionClient>> Create(
       FunctionClientOptions options);
-  // The same for calls that no cache may answer (cache-control: no-store).
+  // The same for calls that no cache may answer (cache-control: no-store), and
+  // that ask for hints.
   static absl::StatusOr<std::unique_ptr<FunctionClient>> CreateUncached(
       std::vector<FunctionTarget> functions, std::string tls_dir);
   ~FunctionClient() override;

@@ -60,10 +60,15 @@ object or a list may grow. They name resources, unless all that the function
 desires were observed. That is evidence for these requests, not proof: probe
 requests of several composites.
 
+A function may say itself what an answer depends on: its hint, the trailing
+metadata fncache-depends. It is printed beside what was found. A field that
+changes the answer although the hint says that it does not is a bug of the
+function: with `vary: on` callers would get wrong answers.
+
 Values of the request are sent to the function only; none is printed.
 
 Exit codes: 0; 1 where a file is not there, holds no request, or the function
-does not answer it; 2 for flags that do not fit.)";
+does not answer it, or its hint leaves out what it reads; 2 for flags that do not fit.)";
 
 struct Flags {
   std::vector<std::string> files;
@@ -73,6 +78,7 @@ struct Flags {
   std::string tls_dir;
   std::string timeout = "30s";
   uint64_t seed = 1;
+  bool trust_hint = false;
   bool json = false;
   // As fncache render has them.
   std::vector<std::string> observed, required, schemas, credentials, definition,
@@ -114,6 +120,9 @@ CommandLine MakeLine(Flags* flags) {
                  "same")
       .TypeName("N")
       .ShowDefault();
+  line.AddFlag("--trust-hint", &flags->trust_hint,
+               "Believe the function's hint (fncache-depends), and ask only "
+               "what it leaves open");
   line.AddFlag("--json", &flags->json, "Print JSON, with all paths");
   const auto input = [&line](const char* names, std::vector<std::string>* into,
                              const char* help, const char* type) {
@@ -263,6 +272,7 @@ class Session {
     options.calls = flags_.calls;
     options.timeout = timeout_;
     options.seed = flags_.seed;
+    options.trust_hint = flags_.trust_hint;
     auto schemas = ReadSchemas(flags_.schemas, flags_.definition);
     if (!schemas.ok()) return Fail(kFailed, schemas.status().message());
     source_.knowledge.schemas = *std::move(schemas);
@@ -278,8 +288,13 @@ class Session {
     report.source = source_.what;
     report.trace_calls = source_.variation.calls();
     report.result = *std::move(result);
-    return PrintResult("fncache probe",
-                       flags_.json ? ReportJson(report) : ReportText(report));
+    const int printed = PrintResult(
+        "fncache probe", flags_.json ? ReportJson(report) : ReportText(report));
+    const size_t unnamed = report.result.hint.unnamed.size();
+    if (printed != 0 || unnamed == 0) return printed;
+    return Fail(kFailed,
+                absl::StrCat(function_, ": its hint leaves out what it reads (",
+                             unnamed, unnamed == 1 ? " path)" : " paths)"));
   }
 
   const Flags flags_;

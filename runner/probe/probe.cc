@@ -82,6 +82,10 @@ class Prober {
     result.calls = calls_;
     result.masks = ProposeMasks(result.fields, result.results, variation,
                                 result.not_probed.empty());
+    result.hint = CompareHints(hints_, result.fields, result.results);
+    result.hint.unnamed.assign(unnamed_.begin(), unnamed_.end());
+    result.hint.trusted = options_.trust_hint;
+    result.hint.calls_saved = calls_saved_;
     return result;
   }
 
@@ -100,6 +104,7 @@ class Prober {
       AddNames(request, &observed_);
       AddWanted(first.response);
       known_.insert(text::DeterministicBytes(request));
+      hints_.emplace_back(first.hint);
       originals_.emplace_back(std::move(first.response));
     }
     for (size_t i = 0; i < sent_; ++i) {
@@ -137,10 +142,13 @@ class Prober {
     for (const Field& field : fields) {
       known.push_back(std::binary_search(read.begin(), read.end(), field.mask));
     }
+    std::vector<int> groups = variation.GroupsOf(fields);
+    if (options_.trust_hint) LastWhatHintsDecide(&groups);
     if (!AskAllAgain()) return Failure();
     varied_ = false;
     for (;;) {
-      search->emplace(fields, variation.GroupsOf(fields), known, options_.seed,
+      unnamed_here_.emplace(fields);
+      search->emplace(fields, groups, known, options_.seed,
                       [this](const std::vector<Change>& changes,
                              uint64_t seed) { return Ask(changes, seed); });
       (*search)->Run();
@@ -150,11 +158,26 @@ class Prober {
       if (!varied_ && again <= options_.calls && !AskAllAgain()) {
         return Failure();
       }
+      if (!varied_) unnamed_.merge(unnamed_here_->Masks());
       if (!varied_ || *restarts >= kMostRestarts || calls_ >= options_.calls) {
         return absl::OkStatus();
       }
       varied_ = false;
       ++*restarts;
+    }
+  }
+
+  // Puts the fields that no hint has count behind the others, so that questions
+  // are about one kind or the other.
+  void LastWhatHintsDecide(std::vector<int>* groups) const {
+    const std::vector<Field>& fields = fields_->fields();
+    for (size_t i = 0; i < fields.size(); ++i) {
+      if (absl::c_any_of(hints_, [&](const ReceivedHint& hint) {
+            return hint.Counts(fields[i].mask);
+          })) {
+        continue;
+      }
+      (*groups)[i] += static_cast<int>(fields.size());
     }
   }
 
@@ -267,6 +290,7 @@ class Prober {
       return;
     }
     AddWanted(first.response);
+    hints_.emplace_back(first.hint);
     originals_.emplace_back(std::move(first.response));
     requests_.push_back(std::move(request));
   }
@@ -327,8 +351,15 @@ class Prober {
   Verdict AskOne(size_t request, const std::vector<Change>& changes,
                  uint64_t seed) {
     if (varied_ || calls_ >= options_.calls) return Verdict::kEnd;
-    const client::CallResult answer =
-        Call(fields_->Changed(request, changes, seed));
+    const RunFunctionRequest changed = fields_->Changed(request, changes, seed);
+    const auto decides = [&](const ReceivedHint& hint) {
+      return hint.SaysSame(fields_->request(request), changed);
+    };
+    if (options_.trust_hint && decides(hints_[request])) {
+      ++calls_saved_;
+      return Verdict::kSame;
+    }
+    const client::CallResult answer = Call(changed);
     if (originals_[request].IsSame(answer)) return Verdict::kSame;
     // With random values, the desired resources may be anything.
     const bool likely = absl::c_all_of(changes, [](Change change) {
@@ -341,10 +372,21 @@ class Prober {
                       absl::IsDeadlineExceeded(answer.status);
     const bool trusted = !gone && calls_ - asked_call_ <= kTrustedCalls &&
                          absl::Now() - asked_at_ <= kTrustedFor;
-    if (trusted) return Verdict::kDiffers;
-    if (calls_ >= options_.calls || !AskAgain(request)) return Verdict::kEnd;
-    // Earlier findings may be wrong, so the search begins anew.
-    return varied_ ? Verdict::kEnd : Verdict::kDiffers;
+    if (!trusted) {
+      if (calls_ >= options_.calls || !AskAgain(request)) return Verdict::kEnd;
+      // Earlier findings may be wrong, so the search begins anew.
+      if (varied_) return Verdict::kEnd;
+    }
+    // Either hint may be wrong: that of this answer, or that of the first one.
+    // With these codes nothing is wrong with the request.
+    const bool passes = gone || absl::IsResourceExhausted(answer.status) ||
+                        absl::IsAborted(answer.status) ||
+                        absl::IsCancelled(answer.status);
+    if (!passes &&
+        (decides(hints_[request]) || decides(ReceivedHint(answer.hint)))) {
+      unnamed_here_->Add(changes);
+    }
+    return Verdict::kDiffers;
   }
 
   const ProbeOptions& options_;
@@ -359,6 +401,11 @@ class Prober {
   std::set<std::string> failing_;
   std::unique_ptr<const RequestFields> fields_;
   std::vector<Original> originals_;  // of each request
+  std::vector<ReceivedHint> hints_;  // likewise, of the first answer
+  // Reads that a hint denies: of all searches, and of the one that runs.
+  std::set<std::string> unnamed_;
+  absl::optional<UnnamedReads> unnamed_here_;
+  int calls_saved_ = 0;
   int calls_ = 0;
   int asked_call_ = 0;
   absl::Time asked_at_;

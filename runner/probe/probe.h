@@ -25,6 +25,7 @@
 #include "proto/function_v1_fwd.h"
 #include "runner/probe/additions.h"
 #include "runner/probe/fields.h"
+#include "runner/probe/hints.h"
 #include "runner/probe/masks.h"
 #include "runner/probe/search.h"
 #include "runner/probe/variation.h"
@@ -43,6 +44,9 @@ struct ProbeOptions {
   // Seed of the altered values: equal seeds give equal calls but for their
   // tags.
   uint64_t seed = 1;
+  // Believes the function's hints: a question whose answer a hint decides is
+  // not asked.
+  bool trust_hint = false;
 };
 
 struct ProbeResult {
@@ -67,6 +71,7 @@ struct ProbeResult {
   // was tried. The probe does not know which others it reads with a good one.
   std::vector<std::string> failing;
   std::vector<ProposedMask> masks;
+  HintFindings hint;
 };
 
 // Blocks; at least one request. The error is that of the call where the

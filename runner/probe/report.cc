@@ -17,6 +17,9 @@ using Result = Search::Result;
 
 constexpr size_t kRows = 20;
 
+// Whether a hint replaced questions.
+bool Rests(const ProbeResult& result) { return result.hint.calls_saved > 0; }
+
 std::string Count(uint64_t count, absl::string_view noun) {
   return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
@@ -136,6 +139,54 @@ std::string MaskTable(const ProbeReport& report) {
   return text;
 }
 
+// The function's hint beside the findings.
+std::string HintText(const ProbeReport& report) {
+  const HintFindings& hint = report.result.hint;
+  std::string text = "\nhint of the function (fncache-depends): ";
+  const bool none = hint.hints == 0;
+  if (none && hint.refused.empty()) {
+    absl::StrAppend(&text, "none");
+  } else if (none) {
+    absl::StrAppend(&text, "refused, it ", Printable(hint.refused));
+  } else {
+    absl::StrAppend(&text, Count(hint.paths.size(), "path"),
+                    hint.pure ? ", pure"
+                              : "; it does not say `pure`, so something else "
+                                "than the request may decide the answer");
+    if (!hint.refused.empty()) {
+      absl::StrAppend(&text, "; another one is refused, it ",
+                      Printable(hint.refused));
+    } else if (hint.hints < hint.answers) {
+      absl::StrAppend(&text, "; some answers have none");
+    }
+  }
+  if (none && hint.trusted) {
+    absl::StrAppend(&text, "; --trust-hint has no effect");
+  }
+  absl::StrAppend(&text, "\n");
+  size_t width = 0;
+  const size_t rows = std::min(hint.paths.size(), kRows);
+  for (size_t i = 0; i < rows; ++i) {
+    width = std::max(width, Printable(hint.paths[i].path).size());
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    absl::StrAppendFormat(&text, "  %-*s  %s\n", width,
+                          Printable(hint.paths[i].path),
+                          hint.paths[i].read ? "read" : "not found read");
+  }
+  if (hint.paths.size() > kRows) {
+    absl::StrAppend(&text, "  and ", hint.paths.size() - kRows,
+                    " more (--json has all)\n");
+  }
+  if (!hint.unnamed.empty()) {
+    text += List(
+        "BUG of the function: its hint says that these do not decide the "
+        "answer, and they do",
+        hint.unnamed.size(), hint.unnamed);
+  }
+  return text;
+}
+
 // How sure the result is, and why, in whole sentences.
 std::vector<std::string> Evidence(const ProbeReport& report) {
   const ProbeResult& result = report.result;
@@ -145,13 +196,21 @@ std::vector<std::string> Evidence(const ProbeReport& report) {
       result.requests == 1 ? "one request" : "these requests",
       ", not proof: a path that is unread here may be read where other values "
       "are."));
-  if (result.complete) {
+  if (Rests(result)) {
+    said.push_back(absl::StrCat(
+        "With --trust-hint ", Count(result.hint.calls_saved, "call"),
+        result.hint.calls_saved == 1 ? " was" : " were",
+        " not made, because the function's hint decides the answer. All that "
+        "is called unread, and the masks, rest on that hint, which was not "
+        "tried."));
+  }
+  if (result.complete && !Rests(result)) {
     said.push_back(
         "Every path that is called unread was altered, was left out, had the "
         "values that the input and other requests have for it, and was all of "
         "that at random with all the others three times; the answer stayed "
         "what it was.");
-  } else {
+  } else if (!result.complete) {
     said.push_back(absl::StrCat("The search is not complete: it ended after ",
                                 Count(result.calls, "call"),
                                 " (--calls), before all of it was asked."));
@@ -223,6 +282,7 @@ std::string ReportText(const ProbeReport& report) {
   if (untried > 0) {
     text += List("untried", untried, TopmostOf(result, Result::kUntried));
   }
+  text += HintText(report);
   text += MaskTable(report);
   text += "\n";
   for (const std::string& sentence : Evidence(report)) {
@@ -240,6 +300,18 @@ std::string ReportJson(const ProbeReport& report) {
     if (report.trace_calls > 0) mask.Set("varied", one.varied);
     masks.Append(std::move(mask));
   }
+  JsonTree paths = JsonTree::Array();
+  for (const HintFindings::Path& one : result.hint.paths) {
+    paths.Append({{"path", one.path}, {"read", one.read}});
+  }
+  const JsonTree hint = {{"answers", result.hint.answers},
+                         {"hints", result.hint.hints},
+                         {"refused", result.hint.refused},
+                         {"pure", result.hint.pure},
+                         {"paths", paths},
+                         {"unnamed", result.hint.unnamed},
+                         {"trusted", result.hint.trusted},
+                         {"calls_saved", result.hint.calls_saved}};
   JsonTree all = {{"version", 1},
                   {"function", report.function},
                   {"request", report.source},
@@ -255,6 +327,7 @@ std::string ReportJson(const ProbeReport& report) {
                   {"unread", PathsOf(result, Result::kUnread)},
                   {"untried", PathsOf(result, Result::kUntried)},
                   {"unstable", result.unstable},
+                  {"hint", hint},
                   {"masks", masks},
                   {"evidence", Evidence(report)}};
   if (report.trace_calls > 0) all.Set("trace_calls", report.trace_calls);

@@ -23,7 +23,7 @@ std::string ReportText(const ProbeReport& report);
 // `version` 1: read, unread, untried (lists of paths as masks spell them),
 // read_if_added (of paths that no request has, of which `added` were tried),
 // not_probed (names of resources), unstable (paths of the response), calls,
-// complete, guesses_complete, masks, evidence.
+// complete, guesses_complete, masks, evidence, hint (HintFindings).
 std::string ReportJson(const ProbeReport& report);
 
 }  // namespace fncache::runner::probe

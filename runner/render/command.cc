@@ -181,6 +181,12 @@ class Session {
     client::FunctionClientOptions options;
     options.functions = inputs->functions;
     options.tls_dir = flags_.tls_dir;
+    if (flags_.trace) {
+      options.metadata = [] {
+        return std::vector<std::pair<std::string, std::string>>{
+            client::AskForHint()};
+      };
+    }
     auto client = client::FunctionClient::Create(std::move(options));
     if (!client.ok()) return client.status();
     client_ = *std::move(client);

@@ -342,7 +342,7 @@ std::vector<Flag> MakeTable() {
        Switch(&Flags::include_context)},
       {{"", "--trace", "", Group::kOutput,
         "on stderr, for each call: how long it took, what a cache in front "
-        "said, what it changed"},
+        "said, what it depends on as the function says, what it changed"},
        Switch(&Flags::trace)},
       {{"", "--color", "WHEN", Group::kOutput,
         "colors in the trace: auto (on a terminal, unless $NO_COLOR is set), "

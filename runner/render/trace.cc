@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "cache/key/hint.h"
 #include "common/duration.h"
 #include "common/utf8.h"
 #include "runner/render/context_steps.h"
@@ -125,6 +126,14 @@ void AddResults(const fnv1::RunFunctionResponse& response, Lines* lines) {
   }
 }
 
+// The function's hint as it came, and why a daemon would refuse it.
+std::string HintLine(absl::string_view hint) {
+  const absl::Status status = cache::key::Hint::Parse({hint}).status();
+  return absl::StrCat(
+      "  ", cache::key::kHintField, ": ", Printable(hint),
+      status.ok() ? "" : absl::StrCat(" (refused: ", status.message(), ")"));
+}
+
 void AddAll(const Lines& more, Lines* lines) {
   for (const std::string& line : more) lines->push_back("  " + line);
 }
@@ -180,6 +189,7 @@ std::string DescribeCall(const engine::CallReport& report, int steps,
   }
   Lines lines = {std::move(first)};
   if (report.call > 1) AddGiven(report.request, &lines);
+  if (report.result.hint) lines.push_back(HintLine(*report.result.hint));
   if (!report.result.status.ok()) {
     lines.push_back(
         absl::StrCat("  failed: ", Printable(report.result.status.message())));

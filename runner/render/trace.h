@@ -3,6 +3,7 @@
 // prints it on stderr:
 //
 //   step 2/3 "service" (function-patch-and-transform): 3.1ms, cache: hit
+//     fncache-depends: reads=("observed.composite.resource.spec.size")
 //     + desired.resources.service (v1 Service)
 //       +   spec:
 //     ...

@@ -70,7 +70,7 @@ class Live(unittest.TestCase):
                 "mask": ["@versions", "@times", "@composite-conditions"],
                 "functions": [
                     {"name": name, "listen": "127.0.0.1:0",
-                     "upstream": f"127.0.0.1:{port}"}
+                     "upstream": f"127.0.0.1:{port}", "vary": "on"}
                     for name, port in upstream.items()]}, file)
         cls.daemon = start(binary, "serve", "--config", config)
         ports = [match[1] for match in cls.daemon.wait_for_line(LISTENING, count=3)]

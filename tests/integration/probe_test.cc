@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/json_util.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "proto/function_v1.grpc.pb.h"
 #include "proto/function_v1.pb.h"
 #include "tests/common/temp_dir.h"
 #include "tests/integration/process.h"
@@ -77,6 +79,67 @@ TEST_F(ProbeTest, FindsWhatATemplateReads) {
   EXPECT_THAT(masks, Contains("observed.composite.resource.metadata.uid"));
   EXPECT_THAT(masks, Not(Contains("@versions")));
   EXPECT_THAT(masks, Not(Contains("observed.composite.resource.spec.region")));
+}
+
+TEST_F(ProbeTest, AHintThatIsTrustedSavesCalls) {
+  const std::string address = StartFunction();
+  const auto probe = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {kXr, kComposition, "--function",
+                               "function-buckets=" + address});
+    return ProbeJson(std::move(more));
+  };
+  const json asked = probe({});
+  const json trusted = probe({"--trust-hint"});
+  EXPECT_EQ(trusted["read"], asked["read"]);
+  EXPECT_EQ(trusted["masks"], asked["masks"]);
+  EXPECT_LT(trusted["calls"], asked["calls"]);
+  EXPECT_GT(trusted["hint"]["calls_saved"], 0);
+  for (const json& one : {asked, trusted}) {
+    EXPECT_EQ(one["hint"]["hints"], one["hint"]["answers"]);
+    EXPECT_EQ(one["hint"]["paths"][0],
+              json({{"path", "observed.composite.resource.spec.buckets"},
+                    {"read", true}}));
+    EXPECT_THAT(one["hint"]["unnamed"], IsEmpty());
+  }
+}
+
+TEST_F(ProbeTest, AHintThatLeavesOutWhatIsReadIsABug) {
+  class Liar final
+      : public apiextensions::fn::proto::v1::FunctionRunnerService::Service {
+    grpc::Status RunFunction(
+        grpc::ServerContext* context,
+        const apiextensions::fn::proto::v1::RunFunctionRequest* request,
+        apiextensions::fn::proto::v1::RunFunctionResponse* response) override {
+      context->AddTrailingMetadata("fncache-depends", "reads=()");
+      const auto& fields = request->observed().composite().resource().fields();
+      const auto spec = fields.find("spec");
+      if (spec == fields.end()) return grpc::Status::OK;
+      const auto& all = spec->second.struct_value().fields();
+      const auto region = all.find("region");
+      if (region != all.end()) {
+        response->add_results()->set_message(region->second.string_value());
+      }
+      return grpc::Status::OK;
+    }
+  };
+  Liar liar;
+  int port = 0;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
+                           &port);
+  builder.RegisterService(&liar);
+  const auto server = builder.BuildAndStart();
+  const Ended ended =
+      Probe({kXr, kComposition, "--function",
+             absl::StrCat("function-buckets=127.0.0.1:", port)});
+  EXPECT_EQ(ended.code, 1);
+  EXPECT_EQ(ended.err,
+            "fncache probe: function-buckets: its hint leaves out what it "
+            "reads (1 path)\n");
+  EXPECT_THAT(ended.out,
+              HasSubstr("\nBUG of the function: its hint says that these do "
+                        "not decide the answer, and they do: 1 path\n"
+                        "  observed.composite.resource.spec.region\n"));
 }
 
 TEST_F(ProbeTest, TheTextSaysHowSureItIs) {

@@ -178,6 +178,18 @@ TEST_F(RenderCommandTest, ATraceTellsOfChangesAndOfACacheInFront) {
   EXPECT_EQ(second.out, first.out);
 }
 
+// Each call of a trace asks for the hint; the daemon passes it on.
+TEST_F(RenderCommandTest, ATraceShowsWhatTheFunctionSaysItDependsOn) {
+  const std::string upstream = StartFunction();
+  Process cache({"serve", "--insecure", "--listen", "127.0.0.1:0", "--admin",
+                 "", "--upstream", upstream});
+  ASSERT_TRUE(cache.WaitForStderr("listening on "));
+  for (const std::string& target : {upstream, cache.Listening().at(0)}) {
+    EXPECT_THAT(Render({Target(target), "--trace"}).err,
+                HasSubstr("\n  fncache-depends: reads=(\"observed."));
+  }
+}
+
 TEST_F(RenderCommandTest, AFunctionThatFailsEndsItWithTheReferencesMessage) {
   const std::string address = StartFunction({"--fail-rate", "1"});
   const Ended ended = Render({Target(address)});

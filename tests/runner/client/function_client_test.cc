@@ -220,6 +220,27 @@ TEST(FunctionClientTest, OlderFunctionIsCalledByItsOwnVersion) {
   }
 }
 
+TEST(FunctionClientTest, AHintIsTheTrailersOfItsNameAndIsAskedFor) {
+  int hints = 0;
+  Scripted function([&](grpc::ServerContext* context, const auto&, auto*) {
+    const auto asked = context->client_metadata().find("cdn-loop");
+    EXPECT_TRUE(asked != context->client_metadata().end() &&
+                asked->second == "fncache-runner");
+    for (int i = 0; i < hints; ++i) {
+      context->AddTrailingMetadata("fncache-depends", absl::StrCat("a", i));
+    }
+    return grpc::Status::OK;
+  });
+  const Served served(&function);
+  const auto client =
+      *FunctionClient::CreateUncached({{"fn", served.target()}}, "");
+  EXPECT_EQ(Call(client.get()).hint, absl::nullopt);
+  hints = 1;
+  EXPECT_EQ(Call(client.get()).hint, "a0");
+  hints = 2;
+  EXPECT_EQ(Call(client.get()).hint, "a0, a1");
+}
+
 TEST(FunctionClientTest, FunctionOfNeitherVersionIsUnimplemented) {
   Scripted function([](grpc::ServerContext*, const auto&, auto*) {
     return grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "not today");

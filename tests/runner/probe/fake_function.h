@@ -26,19 +26,25 @@ class FakeFunction : public client::FunctionCaller {
  public:
   using Answer =
       std::function<void(const RunFunctionRequest&, RunFunctionResponse*)>;
-  explicit FakeFunction(Answer answer) : answer_(std::move(answer)) {}
+  // The hint that comes with the answer.
+  using Hint =
+      std::function<absl::optional<std::string>(const RunFunctionRequest&)>;
+  explicit FakeFunction(Answer answer, Hint hint = nullptr)
+      : answer_(std::move(answer)), hint_(std::move(hint)) {}
 
   void Call(const std::string& /*function*/, const RunFunctionRequest& request,
             absl::Time /*deadline*/, Done done) override {
     ++calls_;
     client::CallResult result;
     answer_(request, &result.response);
+    if (hint_ != nullptr) result.hint = hint_(request);
     done(std::move(result));
   }
   int calls() const { return calls_; }
 
  private:
   const Answer answer_;
+  const Hint hint_;
   int calls_ = 0;
 };
 

@@ -154,6 +154,7 @@ class RenderTraceTest : public ::testing::Test {
     result.response = FromJson<RunFunctionResponse>(response);
     result.status = std::move(status);
     result.cache_status = cache_;
+    result.hint = hint_;
     trace_.OnCall({step, function, 1, call, sent, result, absl::UnixEpoch(),
                    absl::Microseconds(3149)});
     return printed_;
@@ -161,6 +162,7 @@ class RenderTraceTest : public ::testing::Test {
 
   std::string printed_;
   std::string cache_;
+  absl::optional<std::string> hint_;
   RenderTrace trace_;
 };
 
@@ -172,6 +174,18 @@ TEST_F(RenderTraceTest, ACallShowsItsStepTimeAndCache) {
   EXPECT_EQ(Call(1, R"({"context": {"a": 1}})", R"({"context": {"a": 2}})"),
             "step 2/2 \"s\" (f): 3.14ms, cache: fncache; hit; ttl=37\n"
             "  ~ context.a: 1 -> 2\n");
+}
+
+TEST_F(RenderTraceTest, AHintShowsAsItCame) {
+  hint_ = R"(reads=("observed.composite.resource.spec"), pure)";
+  EXPECT_EQ(Call(1, "{}", "{}"),
+            "step 2/2 \"s\" (f): 3.14ms\n"
+            "  fncache-depends: reads=(\"observed.composite.resource.spec\"), "
+            "pure\n"
+            "  changes nothing in desired state or context\n");
+  hint_ = "pure";
+  EXPECT_THAT(Call(1, "{}", "{}"),
+              HasSubstr("  fncache-depends: pure (refused: has no `reads`)\n"));
 }
 
 TEST_F(RenderTraceTest, RepeatedCallsShowWhatWasAskedForAndGiven) {
@@ -277,6 +291,7 @@ TEST(RenderTraceHostileTest, NothingThatATerminalObeysIsPrinted) {
   (*sent.mutable_required_schemas())[hostile];
   client::CallResult result;
   result.cache_status = hostile;
+  result.hint = hostile;
   RunFunctionResponse& response = result.response;
   auto* const requirements = response.mutable_requirements();
   auto* selector = &(*requirements->mutable_resources())[hostile];
