@@ -68,7 +68,8 @@ function: with `vary: on` callers would get wrong answers.
 Values of the request are sent to the function only; none is printed.
 
 Exit codes: 0; 1 where a file is not there, holds no request, or the function
-does not answer it, or its hint leaves out what it reads; 2 for flags that do not fit.)";
+does not answer it, or its hint leaves out what it reads; 2 for flags that do
+not fit.)";
 
 struct Flags {
   std::vector<std::string> files;

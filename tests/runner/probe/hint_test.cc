@@ -158,7 +158,7 @@ TEST(ProbeHint, FieldsThatMatterTogetherOnlyAreNamedTogether) {
               ElementsAre(SpecOf("s1") + " with " + SpecOf("s33")));
 }
 
-// What another request reads is named in that request's hint only.
+// A field that is read for another request is in that request's hint only.
 TEST(ProbeHint, OneThatGrowsWithTheRequestIsHonest) {
   const auto gold = [](const RunFunctionRequest& request) {
     return absl::StrContains(At(request, SpecOf("tier")), " gold;");
