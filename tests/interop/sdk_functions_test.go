@@ -174,7 +174,7 @@ func TestSdkFunctionServesBothVersionsHealthAndReflection(t *testing.T) {
 	for _, service := range listed.GetListServicesResponse().GetService() {
 		names = append(names, service.GetName())
 	}
-	for _, name := range []string{"apiextensions.fn.proto.v1.FunctionRunnerService", "apiextensions.fn.proto.v1beta1.FunctionRunnerService"} {
+	for _, name := range []string{"apiextensions.fn.proto.v1.FunctionRunnerService", "apiextensions.fn.proto.v1beta1.FunctionRunnerService", "grpc.health.v1.Health"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("reflection lists %v, not %s", names, name)
 		}

@@ -138,7 +138,7 @@ TEST_F(ServicesTest, IdleReflectionDoesNotDelayTheStop) {
   EXPECT_EQ(idle.Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(ServicesTest, ReflectionListsAndDescribesBothVersions) {
+TEST_F(ServicesTest, ReflectionListsAndDescribesTheServices) {
   Start();
   for (const char* version : {"v1", "v1alpha"}) {
     Stream stream(channel, absl::StrCat("/grpc.reflection.", version,
@@ -156,7 +156,8 @@ TEST_F(ServicesTest, ReflectionListsAndDescribesBothVersions) {
     EXPECT_THAT(
         services,
         ElementsAre("apiextensions.fn.proto.v1.FunctionRunnerService",
-                    "apiextensions.fn.proto.v1beta1.FunctionRunnerService"));
+                    "apiextensions.fn.proto.v1beta1.FunctionRunnerService",
+                    "grpc.health.v1.Health"));
 
     // A client builds each service from what it gets.
     for (const std::string& service : services) {
@@ -176,7 +177,10 @@ TEST_F(ServicesTest, ReflectionListsAndDescribesBothVersions) {
       }
       const auto* const described = pool.FindServiceByName(service);
       ASSERT_NE(described, nullptr);
-      EXPECT_NE(described->FindMethodByName("RunFunction"), nullptr);
+      EXPECT_NE(described->FindMethodByName(service == "grpc.health.v1.Health"
+                                                ? "Watch"
+                                                : "RunFunction"),
+                nullptr);
     }
     stream.Close();
     EXPECT_TRUE(stream.Finish().ok());
@@ -188,6 +192,7 @@ TEST_F(ServicesTest, ReflectionFindsFilesAndMessages) {
        {std::pair<uint32_t, std::string>{3, "proto/function_v1beta1.proto"},
         {4, "apiextensions.fn.proto.v1beta1.RunFunctionRequest"},
         {4, "apiextensions.fn.proto.v1.State.ResourcesEntry"},
+        {4, "grpc.health.v1.HealthCheckResponse"},
         {3, "google/protobuf/struct.proto"}}) {
     std::string request;
     AppendText(field, name, &request);
