@@ -123,6 +123,7 @@ class Emission {
           absl::StrCat(PathOf(root), ".connection_details.", SpellKey(key)));
     }
     Drop(ChildOf(root, "status"));
+    CheckKind(*resource);
     resource->waits = WaitsOf(root);
     resource->held = resource->seen == nullptr &&
                      (!resource->waits.empty() || !DependenciesMet(*resource));
@@ -140,6 +141,25 @@ class Emission {
       std::sort(sources.begin(), sources.end());
       lost_.push_back(absl::StrCat(FieldName(wait.target), " (waits for ",
                                    absl::StrJoin(sources, ", "), ")"));
+    }
+  }
+
+  // An object of another kind would leave the existing one behind.
+  void CheckKind(const ComposedResource& resource) {
+    Document* const before = resource.desired->base;
+    for (const auto& [key, declared] :
+         {std::pair("apiVersion", resource.api_version),
+          std::pair("kind", resource.kind)}) {
+      Node* const field = ChildOf(resource.desired->root(), key);
+      const Node* const shown = Touched(field) ? Peek(field) : nullptr;
+      if (shown == nullptr || shown->kind != Kind::kText) continue;
+      const absl::string_view wanted = resource.named ? declared
+                                       : before != nullptr
+                                           ? TextAt(before->root(), key)
+                                           : absl::string_view();
+      if (wanted.empty() || shown->text == wanted) continue;
+      call_->Fatal(absl::StrCat(PathOf(field),
+                                ": cannot change, it is another already"));
     }
   }
 

@@ -21,7 +21,7 @@ void CallFunction(const function::Function& function, Call* call) {
   } catch (const std::exception& thrown) {
     call->Fatal(absl::StrCat("the function threw: ", thrown.what()));
   } catch (...) {
-    call->Fatal("the function threw something that is no std::exception");
+    call->Fatal("the function threw: something that is no std::exception");
   }
 }
 

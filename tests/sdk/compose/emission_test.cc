@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/ascii.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/sdk/compose/caller.h"
@@ -114,6 +115,48 @@ TEST(Emission, AnotherKindThanAnEarlierStepsIsFatal) {
   EXPECT_THAT(call.Results(),
               ElementsAre("FATAL: desired.resources.b.kind: cannot become C, "
                           "it is another already"));
+}
+
+// The runner would apply another object under the resource's name, and leave
+// the existing one behind.
+TEST(Emission, AnotherKindThroughAnUntypedHandleIsFatal) {
+  Caller call;
+  call.Observed("a", "{apiVersion: v1, kind: A}");
+  call.Desired("b", "{apiVersion: v1, kind: B}");
+  const v1::State before = call.request.desired();
+  const std::pair<fn::Function, const char*> cases[] = {
+      {[](fn::Context& ctx) { ctx.resource("a", "v1", "A")["kind"] = "C"; },
+       "a.kind"},
+      {[](fn::Context& ctx) {
+         ctx.resource("a", "v1", "A").merge(fn::Yaml("{apiVersion: v2}"));
+       },
+       "a.apiVersion"},
+      {[](fn::Context& ctx) {
+         fn::Value(ctx.resource("c", "v1", "C")) = fn::Yaml("{kind: D}");
+       },
+       "c.kind"},
+      {[](fn::Context& ctx) { ctx.resource("b", "v1", "B")["kind"] = "C"; },
+       "b.kind"},
+      {[](fn::Context& ctx) { ctx.existing("b")["kind"] = "C"; }, "b.kind"}};
+  for (const auto& [function, path] : cases) {
+    call(function);
+    EXPECT_THAT(call.Results(), ElementsAre(absl::StrCat(
+                                    "FATAL: desired.resources.", path,
+                                    ": cannot change, it is another already")));
+    EXPECT_TRUE(Same(call.response.desired(), before));
+  }
+  // The same kind, and none.
+  call([](fn::Context& ctx) {
+    ctx.resource("a", "v1", "A")["kind"] = "A";
+    ctx.existing("b")["kind"] = "B";
+    ctx.resource("c", "v1", "C")["kind"] = fn::kNull;
+  });
+  EXPECT_THAT(call.Results(), IsEmpty());
+  for (const char* name : {"a", "b", "c"}) {
+    EXPECT_EQ(call.Resource(name),
+              YamlAsJson(absl::StrCat("{apiVersion: v1, kind: ",
+                                      absl::AsciiStrToUpper(name), "}")));
+  }
 }
 
 TEST(Emission, UntouchedContentPassesAsItCame) {

@@ -208,6 +208,38 @@ TEST(Requirements, AtLeastIsFatalOnceTheRunnerHasAnswered) {
   EXPECT_THAT(call.Results(), IsEmpty());
 }
 
+// Nothing is requested then, so the runner has answered nothing.
+TEST(Requirements, AtLeastIsNotFatalWhileTheSelectorIsAwaited) {
+  Caller call;
+  fn::State state = fn::State::kFound;
+  const auto function = [&](fn::Context& ctx) {
+    const auto net = ctx.resource("net", "v1", "Net");
+    const auto vpcs =
+        ctx.require("vpcs", "v1", "Vpc",
+                    fn::MatchName(net.observed()["status"]["vpc"]))
+            .at_least(1);
+    state = vpcs.state();
+    for (const fn::Resource vpc : vpcs) ctx.resource(vpc.name(), "v1", "A");
+    ctx.resource("r", "v1", "R")["spec"]["x"] = vpcs.first()["status"]["id"];
+  };
+  call(function);
+  EXPECT_EQ(state, fn::State::kPending);
+  EXPECT_FALSE(call.response.has_requirements());
+  EXPECT_NE(call.Resource("net"), "");
+  EXPECT_EQ(call.Resource("r"), "");
+  // An answer to an earlier request is none to the one that is still to come.
+  call.Required("vpcs", {"{metadata: {name: v}}"})(function);
+  EXPECT_EQ(state, fn::State::kPending);
+  EXPECT_EQ(call.Resource("v"), "");
+  call.Observed("net", "{status: {vpc: v}}").Required("vpcs", {});
+  call(function);
+  EXPECT_THAT(
+      call.Results(),
+      ElementsAre("FATAL: required.vpcs: 1 items are needed, there are 0"));
+  call.Required("vpcs", {"{metadata: {name: v}}"})(function);
+  EXPECT_NE(call.Resource("v"), "");
+}
+
 TEST(Requirements, OlderRunnersGetExtraResourcesToo) {
   Caller call;
   fn::State state = fn::State::kFound;

@@ -126,7 +126,7 @@ TEST(Response, ExceptionsAreFatal) {
               ElementsAre("FATAL: the function threw: no \uFFFD map"));
   call([](fn::Context&) { throw 5; });
   EXPECT_THAT(call.Results(),
-              ElementsAre("FATAL: the function threw something that is no "
+              ElementsAre("FATAL: the function threw: something that is no "
                           "std::exception"));
   call(nullptr);
   EXPECT_EQ(call.Results().size(), 1u);
