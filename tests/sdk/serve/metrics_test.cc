@@ -84,6 +84,15 @@ TEST_F(ServedMetricsTest, CallsAreCounted) {
                         "\"unary\"} 1\n"));
 }
 
+TEST_F(ServedMetricsTest, OtherMethodsAreNotCounted) {
+  Start();
+  const std::string before = Get("/metrics");
+  std::string bytes;
+  ASSERT_FALSE(CallBytes("/some.Service/Method", &bytes).ok());
+  ASSERT_TRUE(CallBytes("/grpc.health.v1.Health/Check", &bytes).ok());
+  EXPECT_EQ(Get("/metrics"), before);
+}
+
 TEST_F(ServedMetricsTest, OtherPathsAreNotFound) {
   Start();
   EXPECT_THAT(Get("/"), StartsWith("HTTP/1.1 404 "));
