@@ -2,11 +2,11 @@
 // `fncache internal render`, run as Crossplane's command line runs its engine:
 // a RenderRequest on standard input, functions on loopback.
 
+#include "tests/integration/internal_render.h"
+
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <tuple>
@@ -21,7 +21,6 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "proto/render.pb.h"
-#include "runner/render/loader.h"
 #include "tests/common/test_data.h"
 #include "tests/integration/process.h"
 #include "text/json.h"
@@ -40,36 +39,6 @@ using ::testing::StartsWith;
 using text::FromStruct;
 using text::Json;
 using text::ToStruct;
-
-std::string ReadAll(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct Ended {
-  int exit_code = 0;
-  std::string out;
-  std::string err;
-};
-
-// Runs the shell's `command`, in which $0 is the binary and $1 a file of
-// `input`.
-Ended Shell(const std::string& command, const std::string& input = "") {
-  const TempDir dir;
-  const std::string file = dir.path() + "/input";
-  std::ofstream(file, std::ios::binary) << input;
-  Process process({"-c", command, FNCACHE_BINARY, file}, {}, "/bin/sh");
-  Ended ended;
-  ended.exit_code = process.Wait();
-  ended.out = process.Stdout();
-  ended.err = process.Stderr();
-  return ended;
-}
-
-Ended Render(const RenderRequest& request, const std::string& flags = "") {
-  return Shell(absl::StrCat("exec \"$0\" internal render ", flags, " <\"$1\""),
-               request.SerializeAsString());
-}
 
 std::string Error(absl::string_view message) {
   return absl::StrCat("crossplane: error: ", message, "\n");
@@ -124,7 +93,7 @@ constexpr char kReconcile[] =
 
 TEST(InternalRenderTest, RendersWithMetaSetAndNothingOnStderr) {
   const FunctionProcess function({});
-  const Ended ended = Render(Request(function.address()));
+  const Ended ended = InternalRender(Request(function.address()));
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_EQ(ended.err, "");
   RenderResponse response;
@@ -140,7 +109,7 @@ TEST(InternalRenderTest, RendersWithMetaSetAndNothingOnStderr) {
 
 TEST(InternalRenderTest, FatalResultIsExitCodeThreeWithPartOfTheOutput) {
   const FunctionProcess function({"--fatal=this cannot be"});
-  const Ended ended = Render(Request(function.address()));
+  const Ended ended = InternalRender(Request(function.address()));
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(ended.err,
             Error("cannot render composite resource: cannot compose resources: "
@@ -156,7 +125,7 @@ TEST(InternalRenderTest, NothingThatATerminalObeysIsPrinted) {
   const FunctionProcess function(
       {"--fatal=a\033[31m\rb\n\007\xc2\x9b\xe2\x80\xae"
        "c"});
-  const Ended ended = Render(Request(function.address()));
+  const Ended ended = InternalRender(Request(function.address()));
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(ended.err,
             Error("cannot render composite resource: cannot compose resources: "
@@ -167,7 +136,7 @@ TEST(InternalRenderTest, NothingThatATerminalObeysIsPrinted) {
 
 TEST(InternalRenderTest, FailingFunctionIsExitCodeOneWithNothingOnStdout) {
   const FunctionProcess function({"--fail-rate", "1"});
-  const Ended ended = Render(Request(function.address()));
+  const Ended ended = InternalRender(Request(function.address()));
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(ended.err,
@@ -182,7 +151,7 @@ Ended RenderUntilItSays(const RenderRequest& request,
                         const std::string& words) {
   Ended ended;
   for (const char* time : {"500ms", "5s", "30s"}) {
-    ended = Render(request, absl::StrCat("--timeout ", time));
+    ended = InternalRender(request, absl::StrCat("--timeout ", time));
     if (absl::StrContains(ended.err, words)) break;
   }
   return ended;
@@ -211,7 +180,7 @@ TEST(InternalRenderTest, FunctionThatStaysDownIsNamed) {
 }
 
 TEST(InternalRenderTest, FunctionThatIsNotListedIsNamed) {
-  const Ended ended = Render(Request(""));
+  const Ended ended = InternalRender(Request(""));
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.err,
             Error(absl::StrCat(kReconcile,
@@ -222,7 +191,7 @@ TEST(InternalRenderTest, FunctionThatIsNotListedIsNamed) {
 TEST(InternalRenderTest, OperationsAreRefused) {
   RenderRequest request;
   request.mutable_operation();
-  const Ended ended = Render(request);
+  const Ended ended = InternalRender(request);
   EXPECT_EQ(ended.exit_code, 1);
   EXPECT_EQ(ended.out, "");
   EXPECT_EQ(ended.err,
@@ -327,48 +296,6 @@ std::vector<fs::path> Cases() {
   return cases;
 }
 
-Json Load(const fs::path& path) {
-  const auto loaded = runner::render::LoadObject(path.string());
-  EXPECT_TRUE(loaded.ok()) << loaded.status();
-  return loaded.ok() ? *loaded->object : Json::object();
-}
-
-// The request that the command line makes of a case, its context steps aside.
-RenderRequest CaseRequest(const fs::path& folder, const std::string& address) {
-  RenderRequest request;
-  request.mutable_meta();
-  CompositeInput* const input = request.mutable_composite();
-  *input->mutable_composite_resource() = ToStruct(Load(folder / "xr.yaml"));
-  const Json composition = Load(folder / "composition.yaml");
-  *input->mutable_composition() = ToStruct(composition);
-  for (const Json& step : composition["spec"]["pipeline"]) {
-    auto* const function = input->add_functions();
-    function->set_name(step["functionRef"]["name"].get<std::string>());
-    function->set_address(address);
-  }
-  const auto load = [&](const char* file, auto* into) {
-    if (!fs::exists(folder / file)) return;
-    const auto loaded =
-        runner::render::LoadResources({(folder / file).string()});
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    for (const auto& object : *loaded) *into->Add() = ToStruct(*object.object);
-  };
-  load("observed.yaml", input->mutable_observed_resources());
-  load("required.yaml", input->mutable_required_resources());
-  load("credentials.yaml", input->mutable_credentials());
-  return request;
-}
-
-// As the command line prints conditions.
-void FixTimes(Json* object) {
-  if (!object->contains("status")) return;
-  Json& status = (*object)["status"];
-  if (!status.is_object() || !status.contains("conditions")) return;
-  for (Json& condition : status["conditions"]) {
-    condition["lastTransitionTime"] = "2024-01-01T00:00:00Z";
-  }
-}
-
 // Each a type, a reason and a message.
 using Events = std::multiset<std::tuple<std::string, std::string, std::string>>;
 
@@ -406,7 +333,8 @@ TEST(InternalRenderTest, RecordedCasesGiveWhatTheReferenceEngineGave) {
     const FunctionProcess function(
         {"--recorded", (folder / "calls").string(), "--mask",
          "observed.composite.resource.status.conditions.*.lastTransitionTime"});
-    const Ended ended = Render(CaseRequest(folder, function.address()));
+    const Ended ended = InternalRender(CaseRequest(
+        folder, [&](const std::string&) { return function.address(); }));
     RenderResponse response;
     ASSERT_TRUE(response.ParseFromString(ended.out));
     EXPECT_TRUE(response.has_meta());
@@ -418,7 +346,7 @@ TEST(InternalRenderTest, RecordedCasesGiveWhatTheReferenceEngineGave) {
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const Wanted wanted = ReadWanted(folder / "want.yaml");
     // These were printed with -x, thus merged into what was rendered.
-    Json composite = Load(folder / "xr.yaml");
+    Json composite = LoadFile(folder / "xr.yaml");
     text::MergeInto(&composite,
                     FromStruct(response.composite().composite_resource()));
     FixTimes(&composite);
