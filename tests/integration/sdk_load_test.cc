@@ -216,7 +216,7 @@ TEST_F(SdkLoadTest, KillOfAFunctionBehindADaemonCutsNoResponse) {
   ends = true;
   Join();
 
-  // What was stored answers, and nothing of a run that failed was stored.
+  // Stored responses are hits. A run that failed has stored nothing.
   Client client(front);
   for (int i = 0; i < 4; ++i) {
     for (const auto& [drift, wanted] :

@@ -256,6 +256,25 @@ TEST(CheckSafeTest, AResourceForEachItemIsFoundByTheItem) {
             absl::StrCat("without extra_resources.zones.", text));
 }
 
+// at_least() has no answer to judge then.
+TEST(CheckSafeTest, ALoopOverAnAwaitedSelectorIsFoundByWhatItWaitsFor) {
+  Call call([](Context& ctx) {
+    const Value net = ctx.resource("net", "v1", "Net").observed();
+    for (const Resource zone :
+         ctx.require("zones", "v1", "Zone", MatchName(net["status"]["zone"]))
+             .at_least(1)) {
+      ctx.resource(zone.name(), "v1", "Subnet");
+    }
+  });
+  call.observed("net", "status: {zone: a}")
+      .required("zones", {"metadata: {name: a}"})
+      .observed("a", "kind: Subnet");
+  EXPECT_EQ(CheckSafe(call).text(),
+            "without observed.resources.net, the response leaves out "
+            "desired.resources.a, which is observed and was desired: it would "
+            "be deleted");
+}
+
 TEST(CheckSafeTest, FatalResponsesDeleteNothing) {
   Call call([](Context& ctx) {
     ctx.resource("vpc", "v1", "VPC");
