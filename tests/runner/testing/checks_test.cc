@@ -14,7 +14,6 @@
 namespace fncache::function::testing {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 Value Spec(Context& ctx) { return ctx.composite().observed()["spec"]; }
@@ -278,10 +277,11 @@ TEST(CheckSafeTest, ALoopOverAnAwaitedSelectorIsFoundByWhatItWaitsFor) {
 TEST(CheckSafeTest, FatalResponsesDeleteNothing) {
   Call call([](Context& ctx) {
     ctx.resource("vpc", "v1", "VPC");
-    if (ctx.existing("vpc")
-            .observed()["status"]["id"]
-            .as<std::string>()
-            .value() != "") {
+    if (!ctx.existing("vpc")
+             .observed()["status"]["id"]
+             .as<std::string>()
+             .value()
+             .empty()) {
       ctx.resource("subnet", "v1", "Subnet");
     }
   });

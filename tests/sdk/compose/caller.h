@@ -11,6 +11,7 @@
 #include "fncache/function/context.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
 #include "sdk/compose/run.h"
 #include "text/json.h"
