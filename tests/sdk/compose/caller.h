@@ -11,22 +11,16 @@
 #include "fncache/function/context.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
-#include "nlohmann/json.hpp"
 #include "proto/function_v1.pb.h"
 #include "sdk/compose/run.h"
 #include "text/json.h"
-#include "text/kubernetes_yaml.h"
 
 namespace fncache::sdk {
 
 namespace fn = fncache::function;
 namespace v1 = apiextensions::fn::proto::v1;
 
-inline google::protobuf::Struct FromYaml(absl::string_view yaml) {
-  const auto json = text::ParseKubernetesYaml(yaml);
-  EXPECT_TRUE(json.ok()) << json.status() << yaml;
-  return json.ok() ? text::ToStruct(*json) : google::protobuf::Struct();
-}
+google::protobuf::Struct FromYaml(absl::string_view yaml);
 
 inline std::string ToJson(const google::protobuf::Struct& object) {
   google::protobuf::Value value;
