@@ -215,6 +215,7 @@ absl::Status RunPipelineLoad(const LoadOptions& options,
   composites.events_dropped = after.events_dropped - before.events_dropped;
   composites.lost_ready = after.lost_ready;
   composites.unmarked = after.unmarked;
+  composites.deleted = after.deleted;
   results->unreached = run.unreached();
   if (results->settle.never == 0) {
     model::Restless restless = simulation.restless();

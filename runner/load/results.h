@@ -133,6 +133,9 @@ struct LoadResults {
     uint64_t lost_ready = 0;  // ready after settling, and not at the end
     // Composites whose pipeline marks nothing as ready or unready.
     uint64_t unmarked = 0;
+    // Composed resources that the runner deleted, because no answer wanted them
+    // any longer; in settling, too.
+    uint64_t deleted = 0;
   } composites;
   std::vector<ErrorResults> errors;
   std::vector<ThresholdResults> thresholds;

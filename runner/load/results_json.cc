@@ -137,6 +137,7 @@ void Members(decltype(LoadResults::composites)& composites, Archive& a) {
   a("events_dropped", composites.events_dropped);
   a.Later("lost_ready", composites.lost_ready);
   a.Later("unmarked", composites.unmarked);
+  a.Later("deleted", composites.deleted);
 }
 
 template <typename Archive>

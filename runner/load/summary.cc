@@ -65,7 +65,8 @@ std::string SummaryText(const LoadResults& results) {
     absl::StrAppend(&text, "composites ", composites.count, ", ready ",
                     composites.ready, "; requeues ", composites.requeues,
                     "; breaker openings ", composites.breaker_openings,
-                    ", events dropped ", composites.events_dropped, "\n");
+                    ", events dropped ", composites.events_dropped,
+                    "; resources deleted ", composites.deleted, "\n");
   }
   for (const std::string& warning : Warnings(results)) {
     absl::StrAppend(&text, "warning: ", Printable(warning), "\n");

@@ -207,15 +207,32 @@ void SimulatedCluster::DeleteComposed(size_t i) {
   composed_.erase(composed_.begin() + static_cast<ptrdiff_t>(i));
 }
 
+void SimulatedCluster::NameExternally(size_t i, absl::Time now) {
+  UpdateComposed(
+      i, {kProvider, ""},
+      [](Struct* object) {
+        if (!engine::AnnotationOf(*object, kExternalName).empty()) return;
+        engine::AddAnnotations(
+            object, {{std::string(kExternalName), engine::NameOf(*object)}});
+      },
+      now);
+}
+
 bool SimulatedCluster::UpdateComposedStatus(
     size_t i, const std::string& manager,
     const std::function<void(Struct*)>& change, absl::Time now) {
+  return UpdateComposed(i, {manager, "status"}, change, now);
+}
+
+bool SimulatedCluster::UpdateComposed(
+    size_t i, const Writer& writer, const std::function<void(Struct*)>& change,
+    absl::Time now) {
   const Struct before = ComposedAt(i);
   Struct object = before;
   Struct updated = before;
   change(&updated);
-  if (!UpdateTo(std::move(updated), {manager, "status"}, now,
-                /*keyed_conditions=*/false, &object)) {
+  if (!UpdateTo(std::move(updated), writer, now, /*keyed_conditions=*/false,
+                &object)) {
     return false;
   }
   Bump(before, &object);

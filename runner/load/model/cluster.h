@@ -26,6 +26,8 @@ inline constexpr char kRunner[] = "crossplane";
 inline constexpr char kRunnerApply[] = "apiextensions.crossplane.io/composite";
 inline constexpr char kProvider[] = "provider";
 inline constexpr char kFinalizer[] = "composite.apiextensions.crossplane.io";
+inline constexpr absl::string_view kExternalName =
+    "crossplane.io/external-name";
 
 class SimulatedCluster {
  public:
@@ -59,6 +61,9 @@ class SimulatedCluster {
   Effect ApplyComposed(const std::string& resource_name, const Struct& wanted,
                        absl::Time now);
   void DeleteComposed(size_t i);
+  // Annotates the i-th with its own name as its external name, as providers do
+  // before they create something. An annotation that is there stays.
+  void NameExternally(size_t i, absl::Time now);
   // Lets `change` change the status of the i-th, as `manager`.
   bool UpdateComposedStatus(size_t i, const std::string& manager,
                             const std::function<void(Struct*)>& change,
@@ -88,6 +93,10 @@ class SimulatedCluster {
   void Bump(const Struct& before, Struct* object);
   void Touch(absl::Time now, Struct* object);
   void PutComposite(const Struct& composite);
+
+  bool UpdateComposed(size_t i, const Writer& writer,
+                      const std::function<void(Struct*)>& change,
+                      absl::Time now);
 
   SplitMix64 random_;
   uint64_t version_;

@@ -46,6 +46,7 @@ void OtherWriters::ProviderWrites(int i, const std::string& resource,
     const size_t k = cluster->Find(resource);
     if (last || k == cluster->size()) --composite.pending_provider;
     if (k == cluster->size()) return;
+    if (write == 1) cluster->NameExternally(k, now);
     cluster->UpdateComposedStatus(
         k, kProvider,
         [&](Struct* object) {

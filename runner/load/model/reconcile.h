@@ -40,6 +40,7 @@ struct Reconcile {
 
   // Results of its writes.
   int writes = 0;
+  uint64_t deleted = 0;              // composed resources
   std::vector<int> costs;            // of the events of its writes
   std::vector<std::string> created;  // names of resources with a provider
   bool unchanged = false;            // it observed the current state

@@ -195,6 +195,7 @@ void ReconcileQueue::Prepare(Reconcile* reconcile) const {
 absl::optional<absl::Duration> ReconcileQueue::Count(
     const Reconcile& reconcile) {
   MutexLock lock(&mutex_);
+  counters_.deleted += reconcile.deleted;
   Composite& composite = composites_[reconcile.start.composite];
   const auto lost = [&composite] {
     return composite.settled_ready && !composite.ready && !composite.unmarked;

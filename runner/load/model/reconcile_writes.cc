@@ -211,6 +211,7 @@ absl::Status ReconcileWrites::Success(engine::PipelineOutcome outcome,
         engine::AnnotationOf(gone, engine::kResourceNameAnnotation));
     if (k == cluster_.size()) continue;
     cluster_.DeleteComposed(k);
+    ++reconcile_.deleted;
     reconcile_.AddWrite(1);
   }
   ApplyReferences(std::move(composed->references),

@@ -256,6 +256,8 @@ absl::Status Reconciler::Write(Job* job, engine::PipelineOutcome outcome) {
   const bool foreign = composite.foreign_writes != job->foreign_writes;
   ReconcileWrites writes(templates_.Of(i), cluster, job, agenda_.Now());
   absl::Status status = outcome.status;
+  // Until a success writes another condition. A conflict writes none.
+  job->ready = IsReady(job->composite);
   if (status.ok()) {
     NoteChanges(outcome, job, &composite.wanted);
     job->unmarked = !MarksReadiness(outcome.desired);
@@ -265,9 +267,7 @@ absl::Status Reconciler::Write(Job* job, engine::PipelineOutcome outcome) {
     // reconciles are so.
     const bool known = composite.noop_digest == digest &&
                        composite.noop_version == cluster->resource_version();
-    if (known) {
-      job->ready = IsReady(job->composite);
-    } else {
+    if (!known) {
       status = writes.Success(std::move(outcome), foreign,
                               SplitMix64(options_.seed, i, kForCluster));
     }
@@ -278,7 +278,6 @@ absl::Status Reconciler::Write(Job* job, engine::PipelineOutcome outcome) {
     }
     if (!Same(composite.seeds, job->seeds)) composite.seeds = job->seeds;
   } else {
-    job->ready = IsReady(job->composite);
     status = writes.Failure(outcome, foreign);
   }
   if (options_.ready_writes > 0) {

@@ -73,6 +73,7 @@ struct Counters {
   // Composites whose providers are done, and whose last pipeline marked neither
   // a resource nor the composite as ready or unready.
   uint64_t unmarked = 0;
+  uint64_t deleted = 0;     // composed resources, by the runner
   uint64_t settled_ok = 0;  // pipelines of settling that succeeded
   uint64_t requeues = 0;    // timers that were set
   uint64_t breaker_openings = 0;

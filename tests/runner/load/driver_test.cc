@@ -118,6 +118,7 @@ LoadResults Sample() {
   results.function_seconds = 25;
   results.composites.count = 4;
   results.composites.ready = 3;
+  results.composites.deleted = 2;
   results.errors.push_back({"boom <b>\x1b[1m", 2, "step one"});
   results.thresholds.push_back({"late:count==0", 3.0, false});
   results.thresholds.push_back({"call:p(99)<1s", absl::nullopt, false});
@@ -262,6 +263,7 @@ TEST(ResultsTest, WhatEarlierVersionsDidNotWriteMayBeAbsent) {
   }
   json["composites"].erase("lost_ready");
   json["composites"].erase("unmarked");
+  json["composites"].erase("deleted");
   json["generator"].erase("wait_p99");
   json["generator"].erase("wait_fraction");
   const auto read = ResultsFromJson(json.dump());

@@ -322,7 +322,17 @@ TEST_F(SimulationTest,
 TEST_F(SimulationTest, ProvidersMakeItReadyInSoManyWritesAfterSoLong) {
   function_.resources = 1;
   Start();
-  Run(absl::Seconds(4));
+  Run(absl::Seconds(1));
+  const auto external = [&] {
+    const fn::State state = simulation_->Observe(0);
+    const Struct& object = state.resources().at("bucket-0").resource();
+    EXPECT_NE(engine::NameOf(object), "");
+    return engine::AnnotationOf(object, "crossplane.io/external-name") ==
+           engine::NameOf(object);
+  };
+  EXPECT_FALSE(external());
+  Run(absl::Seconds(3));
+  EXPECT_TRUE(external());
   EXPECT_EQ(simulation_->counters().ready, 0u);
   Run(absl::Seconds(2));
   EXPECT_EQ(simulation_->counters().ready, 1u);
@@ -466,6 +476,8 @@ TEST_F(SimulationTest, AWriteToTheXrDuringItsReconcileIsAConflict) {
     }
   }
   EXPECT_TRUE(conflict);
+  // Its condition is as before.
+  EXPECT_EQ(simulation_->counters().ready, 1u);
 }
 
 // Queue and workers.
@@ -658,6 +670,7 @@ TEST_F(SimulationTest, ResourcesThatComeAndGoOrAreRenamedNeverSettle) {
                           : "resource bucket-1: whether it is desired"}));
     EXPECT_LE(settled->pipelines,
               2 * static_cast<unsigned>(SettlingWrites(options_)));
+    EXPECT_GT(simulation_->counters().deleted, 10u);
   }
 }
 
@@ -673,6 +686,7 @@ TEST_F(SimulationTest, ResourcesThatWaitForEachOtherSettle) {
   EXPECT_EQ(settled->never, 0u);
   EXPECT_EQ(settled->ready, 1u);
   EXPECT_EQ(simulation_->Observe(0).resources_size(), 30);
+  EXPECT_EQ(simulation_->counters().deleted, 0u);
   EXPECT_LT(settled->pipelines,
             static_cast<unsigned>(SettlingWrites(options_)));
 }
@@ -1039,7 +1053,7 @@ TEST_F(SimulationTest, ObjectsLookAsARealControlPlanesDo) {
   add(state.resources().at("bucket-0").resource());
   EXPECT_EQ(managers, (std::set<std::string>{
                           "apiextensions.crossplane.io/composed/ Apply ",
-                          "provider Update status"}));
+                          "provider Update ", "provider Update status"}));
   const auto conditions = engine::ConditionsOf(composite);
   ASSERT_EQ(conditions.size(), 3u);
   EXPECT_EQ(TextAt(composite, {"metadata", "uid"}).size(), 36u);
