@@ -73,7 +73,9 @@ void Located(fn::Context& ctx) {
 
 class VaryLoadHeavyTest : public ::testing::Test {
  protected:
-  VaryLoadHeavyTest() { WriteFile(dir_.File("composition.yaml"), kComposition); }
+  VaryLoadHeavyTest() {
+    WriteFile(dir_.File("composition.yaml"), kComposition);
+  }
 
   void Serve(fn::Function function, absl::Duration ttl = absl::Hours(1)) {
     daemon_.reset();
