@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "common/threads.h"
 #include "grpcpp/impl/codegen/core_codegen_interface.h"
 
@@ -16,6 +17,7 @@ constexpr int kExpected = 32;
 // One thread reads 40,000 calls a second. Functions need the cores.
 constexpr int kCoresPerQueue = 4;
 constexpr int kMostQueues = 4;
+constexpr absl::Duration kPatience = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -66,18 +68,28 @@ class Stream {
   };
 
   void On(Event event, bool ok) {
+    if (event == kArrived && !ok) {  // the server stops
+      delete this;
+      return;
+    }
+    {
+      MutexLock lock(&mutex_);
+      Tell(event, ok);
+    }
+    if (--outstanding_ > 0) return;
+    if (reactor_ != nullptr) reactor_->OnDone();
+    delete this;
+  }
+
+  void Tell(Event event, bool ok) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     switch (event) {
       case kArrived:
-        if (!ok) {  // the server stops
-          delete this;
-          return;
-        }
         streams_->Wait(queue_);
         reactor_ = streams_->accept_(this);
         if (reactor_ == nullptr) {
           Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
         }
-        return;
+        break;
       case kRead:
         reactor_->OnReadDone(ok);
         break;
@@ -92,9 +104,6 @@ class Stream {
       case kFinished:
         break;
     }
-    if (--outstanding_ > 0) return;
-    if (reactor_ != nullptr) reactor_->OnDone();
-    delete this;
   }
 
   Streams* const streams_;
@@ -102,9 +111,12 @@ class Stream {
   Tag tags_[kDone + 1];
   grpc::GenericServerContext context_;
   grpc::GenericServerAsyncReaderWriter stream_{&context_};
+  // Held by a reaction: two threads may read the queue.
+  Mutex mutex_;
   Reactor* reactor_ = nullptr;
-  // Events to come: kFinished and kDone, and those of reads and writes.
-  std::atomic<int> outstanding_{2};
+  // Events to come: kArrived, kFinished and kDone, and those of reads and
+  // writes.
+  std::atomic<int> outstanding_{3};
 };
 
 const std::string& MethodOf(const Stream& stream) {
@@ -141,19 +153,50 @@ void Streams::AddTo(grpc::ServerBuilder* builder) {
   builder->RegisterAsyncGenericService(&service_);
   const int queues = std::clamp(UsableCores() / kCoresPerQueue, 1, kMostQueues);
   for (int i = 0; i < queues; ++i) {
-    queues_.push_back(builder->AddCompletionQueue());
+    queues_.push_back(std::make_unique<Queue>());
+    queues_.back()->queue = builder->AddCompletionQueue();
   }
 }
 
 void Streams::Start() {
   for (const auto& queue : queues_) {
-    for (int i = 0; i < kExpected; ++i) Wait(queue.get());
-    threads_.emplace_back([queue = queue.get()] {
-      void* tag = nullptr;
-      bool ok = false;
-      while (queue->Next(&tag, &ok)) Stream::React(tag, ok);
-    });
+    for (int i = 0; i < kExpected; ++i) Wait(queue->queue.get());
+    queue->thread = std::thread([this, queue = queue.get()] { Read(queue); });
+    queue->second =
+        std::thread([this, queue = queue.get()] { ReadInPlace(queue); });
   }
+}
+
+void Streams::Read(Queue* queue) {
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue->queue->Next(&tag, &ok)) {
+    queue->read.fetch_add(1, std::memory_order_relaxed);
+    Stream::React(tag, ok);
+  }
+}
+
+void Streams::ReadInPlace(Queue* queue) {
+  uint64_t before = 0;
+  while (Sleep(kPatience)) {
+    const uint64_t read = queue->read.load(std::memory_order_relaxed);
+    if (std::exchange(before, read) != read) continue;
+    // It has nothing to read, or is kept.
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->read.load(std::memory_order_relaxed) == read &&
+           queue->queue->AsyncNext(
+               &tag, &ok, absl::ToChronoTime(absl::Now() + kPatience)) ==
+               grpc::CompletionQueue::GOT_EVENT) {
+      Stream::React(tag, ok);
+    }
+  }
+}
+
+bool Streams::Sleep(absl::Duration duration) {
+  MutexLock lock(&mutex_);
+  if (!ends_) changed_.WaitWithTimeout(&mutex_, duration);
+  return !ends_;
 }
 
 void Streams::Wait(grpc::ServerCompletionQueue* queue) {
@@ -165,7 +208,7 @@ void Streams::Wait(grpc::ServerCompletionQueue* queue) {
 
 void Streams::Gone() {
   MutexLock lock(&mutex_);
-  if (--streams_ == 0) changed_.Signal();
+  if (--streams_ == 0) changed_.SignalAll();
 }
 
 void Streams::Stop() {
@@ -173,10 +216,14 @@ void Streams::Stop() {
     MutexLock lock(&mutex_);
     stopped_ = true;
     while (streams_ > 0) changed_.Wait(&mutex_);
+    ends_ = true;
+    changed_.SignalAll();
   }
-  for (const auto& queue : queues_) queue->Shutdown();
-  for (std::thread& thread : threads_) thread.join();
-  threads_.clear();
+  for (const auto& queue : queues_) {
+    queue->second.join();
+    queue->queue->Shutdown();
+    queue->thread.join();
+  }
 }
 
 }  // namespace fncache::sdk::serve

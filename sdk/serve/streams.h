@@ -6,15 +6,23 @@
 // each end of a call to a thread of its own, and wakes two others for each
 // event. It also reads a request of a registered method before the server knows
 // of the call, so that a caller could have any number without one.
+//
+// One thread reads a queue. gRPC keeps it with a connection whose peer sends
+// faster than it reads. So a second thread looks ten times a second whether the
+// first one moves, and reads in its place while it does not.
 #ifndef FNCACHE_SDK_SERVE_STREAMS_H_
 #define FNCACHE_SDK_SERVE_STREAMS_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
 #include "common/mutex.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/server_builder.h"
@@ -24,10 +32,10 @@ namespace fncache::sdk::serve {
 
 class Stream;
 
-// The reactions to what happens in a call. They come one after another, on one
-// thread, which they must not block. The Start functions and Finish may be
-// called on any thread: one read and one write at a time, and one end (Finish
-// or StartWriteAndFinish), with no write under way.
+// The reactions to what happens in a call. They come one after another, and
+// must not block. The Start functions and Finish may be called on any thread:
+// one read and one write at a time, and one end (Finish or
+// StartWriteAndFinish), with no write under way.
 //
 // A reactor owns itself. OnDone is its last reaction, once the call has ended,
 // and deletes it.
@@ -80,18 +88,28 @@ class Streams {
 
  private:
   friend class Stream;
+  struct Queue {
+    std::unique_ptr<grpc::ServerCompletionQueue> queue;
+    std::atomic<uint64_t> read{0};  // events, by its thread
+    std::thread thread;
+    std::thread second;
+  };
   void Wait(grpc::ServerCompletionQueue* queue);
   void Gone();
+  void Read(Queue* queue);
+  void ReadInPlace(Queue* queue);
+  // Waits for this long; false if the threads end.
+  bool Sleep(absl::Duration duration);
 
   const Accept accept_;
   grpc::AsyncGenericService service_;
-  std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;
-  std::vector<std::thread> threads_;
+  std::vector<std::unique_ptr<Queue>> queues_;
   Mutex mutex_;
   CondVar changed_;
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;
   // No more calls are waited for.
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ends_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The method of the call that an Accept gets, such as "/package.Service/Name".
