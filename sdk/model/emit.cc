@@ -139,8 +139,12 @@ class Emitter {
     }
     const bool keeps_list = own->kind == Kind::kList && HasWait(own);
     if (own->awaited == nullptr && !keeps_list) {
-      return Content(own, own->kind == Kind::kObject ? base : nullptr,
-                     observed);
+      if (Content(own, own->kind == Kind::kObject ? base : nullptr, observed)) {
+        return true;
+      }
+      // What an earlier step has instead stays until an awaited value is here.
+      return base != nullptr && own->implicit && HasWait(own) &&
+             base->kind != Kind::kObject && Content(base, nullptr, nullptr);
     }
     // The observed value is emitted instead of what is awaited here.
     if (kept_ != nullptr) kept_->push_back(own);

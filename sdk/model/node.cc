@@ -90,6 +90,14 @@ void Reset(Node* node) {
   for (Node* const element : node->elements) Reset(element);
 }
 
+// FATAL if nothing can be below the node. One that is as deep stands for it.
+bool TooDeep(const Node* node) {
+  if (node->depth <= kMaxDepth) return false;
+  ReportFatal(
+      absl::StrCat("a document is nested deeper than ", kMaxDepth, " levels"));
+  return true;
+}
+
 // The content of `from`, of the layer that shows, as this layer's content at
 // `to`, which is reset.
 void Fill(Node* to, Node* from);
@@ -167,10 +175,10 @@ void MakeObject(Node* object) {
   if (object->kind == Kind::kObject) return;
   std::vector<Node*>* const awaited =
       object->kind == Kind::kUnset ? object->awaited : nullptr;
-  const bool removed = object->removed;
+  const bool replaced = object->removed || object->kind != Kind::kUnset;
   if (object->kind != Kind::kUnset) Reset(object);
   object->removed = false;
-  object->hides_base = removed;
+  object->hides_base = replaced;
   object->kind = Kind::kObject;
   object->implicit = true;
   object->awaited = awaited;
@@ -196,7 +204,18 @@ bool MakeParents(Node* node) {
                              " elements"));
     return false;
   }
-  parent->size = std::max<size_t>(parent->size, node->index + 1);
+  // A handle of an element that was removed appends it again.
+  const auto index = static_cast<size_t>(node->index);
+  if (index == parent->elements.size()) {
+    parent->elements.push_back(node);
+  } else if (parent->elements[index] != node) {
+    if (index < parent->size) {
+      ReportFatal(absl::StrCat(PathOf(node), ": was removed from its list"));
+      return false;
+    }
+    parent->elements[index] = node;
+  }
+  parent->size = std::max(parent->size, index + 1);
   return true;
 }
 
@@ -231,6 +250,7 @@ Node* Arena::NewNode(Document* document, Node* parent) {
       new (memory_.allocate(sizeof(Node), alignof(Node))) Node(&memory_);
   node->document = document;
   node->parent = parent;
+  node->depth = parent == nullptr ? 0 : parent->depth + 1;
   return node;
 }
 
@@ -309,6 +329,7 @@ Node* ChildOf(Node* node, absl::string_view key) {
   const auto at = std::lower_bound(node->children.begin(), node->children.end(),
                                    key, Before);
   if (at != node->children.end() && (*at)->key == key) return *at;
+  if (TooDeep(node)) return node;
   Arena* const arena = node->document->arena();
   Node* const child = arena->NewNode(node->document, node);
   child->key = arena->Keep(key);
@@ -322,6 +343,7 @@ Node* ElementOf(Node* node, size_t index) {
   constexpr size_t kMaxIndex = 1 << 24;
   node->document->Open();
   if (index < node->elements.size()) return node->elements[index];
+  if (TooDeep(node)) return node;
   if (index < node->elements.size() + 64) return NewElement(node, index);
   const Node* const shown = Peek(node);
   if (shown != nullptr && shown->kind == Kind::kList && index < shown->size) {
@@ -449,14 +471,18 @@ void AddDependency(Document* to, const Node* from) {
 
 void CopyNode(Node* to, Node* from) {
   if (to == from) return;
-  const Node* const shown = Look(from);
+  const Node* shown = Look(from);
   if (IsDesired(to->document) && IsWholesale(from)) {
     ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
                              " cannot be copied as a whole"));
     return;
   }
   std::vector<Node*> sources;
-  if (shown == nullptr) {
+  if (shown != nullptr && shown->kind == Kind::kNull &&
+      from->document->awaits) {
+    shown = nullptr;
+    sources = {from};
+  } else if (shown == nullptr) {
     sources = SourcesOf(from);
     if (sources.empty()) return;
   }
@@ -537,6 +563,7 @@ Node* AppendNode(Node* list) {
   Reset(element);
   // A null until it is set.
   element->kind = Kind::kNull;
+  element->implicit = true;
   ++list->size;
   return element;
 }

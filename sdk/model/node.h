@@ -29,7 +29,8 @@
 
 namespace fncache::sdk {
 
-// Levels of objects and lists in a document; deeper ones are not read.
+// Levels of objects and lists in a document; deeper ones are neither read nor
+// written.
 inline constexpr int kMaxDepth = 330;
 
 class Document;
@@ -80,12 +81,14 @@ struct Node {
   // In an object: the key. In a list: the index.
   absl::string_view key;
   int index = -1;
+  int depth = 0;  // below the root
 
   Kind kind = Kind::kUnset;
   bool boolean = false;
   // Writable documents. Removed: neither this layer nor the base has a value.
   bool removed = false;
-  // The object was made for what is below it, not set by the function.
+  // The object was made for what is below it, or the null for an element that
+  // is to be set: not by the function.
   bool implicit = false;
   // The base does not show through this object.
   bool hides_base = false;

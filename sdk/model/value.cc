@@ -153,6 +153,11 @@ Ref Element(const Ref& list, size_t index) {
 
 Ref Append(const Ref& list) { return Ref(sdk::AppendNode(list.get())); }
 
+void DropUnset(const Ref& element) {
+  const Node* const node = element.get();
+  if (node->kind == Kind::kNull && node->implicit) Clear(element);
+}
+
 size_t SizeOf(const Ref& node) { return sdk::Size(node.get()); }
 
 std::vector<std::string> KeysOf(const Ref& node) {
@@ -209,7 +214,9 @@ T Read(const Ref& ref, Origin* origin) {
     origin->sources.push_back(ref);
   }
   if (shown->kind == Kind::kNull) {
-    origin->presence = Presence::kNull;
+    // Where a value may still come, a null is none yet.
+    origin->presence =
+        node->document->awaits ? Presence::kAwaited : Presence::kNull;
     return value;
   }
   if (!Scalar<T>::Read(*shown, &value)) {
@@ -252,7 +259,8 @@ void Write(const Ref& ref, const Origin& origin, const T& value) {
       std::vector<Node*> sources;
       for (const Ref& source : origin.sources) {
         // A value that was computed has sources that are there, too.
-        if (sdk::Peek(source.get()) == nullptr) {
+        const Node* const shown = sdk::Peek(source.get());
+        if (shown == nullptr || shown->kind == Kind::kNull) {
           sources.push_back(source.get());
         }
       }
@@ -302,7 +310,8 @@ void Combine(const Origin& input, Origin* result) {
              result->presence == Presence::kValue) {
     result->presence = Presence::kAwaited;
   }
-  result->optional = result->optional || input.optional;
+  result->optional = result->optional ||
+                     (input.optional && input.presence != Presence::kValue);
   if (result->error.empty()) result->error = input.error;
   result->sources.insert(result->sources.end(), input.sources.begin(),
                          input.sources.end());

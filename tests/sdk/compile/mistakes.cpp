@@ -28,6 +28,11 @@ void Mistakes(fn::Context& ctx, const char* pointer, void* memory) {
   fn::Map<std::string> map(any["map"].ref());
   fn::Map<bool> flags(any["flags"].ref());
 
+  // A null pointer for a name.
+  any = bucket[MISTAKE(0, "spec")];
+  any = any[MISTAKE(nullptr, "x")];
+  any = map[MISTAKE(0, "x")].value();
+
   // A text for a boolean, and other things that C++ takes for one.
   versioning.enabled(MISTAKE("yes", true));
   versioning.enabled(MISTAKE(text, true));

@@ -3,6 +3,7 @@
 #include "sdk/compose/emission.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "gmock/gmock.h"
@@ -541,6 +542,123 @@ TEST(Emission, EqualRequestsHaveEqualBytes) {
   const std::string first = call.result.response;
   call(Storage);
   EXPECT_EQ(call.result.response, first);
+}
+
+constexpr char kA[] = "{apiVersion: v1, kind: A, spec: {x: ox}}";
+
+// Resource "a" is observed and desired by an earlier step as kA, and "b" is
+// observed without the field `status.id`.
+class LostTest : public ::testing::Test {
+ protected:
+  LostTest() {
+    call.Composite("{apiVersion: example.org/v1, kind: XStorage}");
+    call.Observed("a", kA).Desired("a", kA);
+    call.Observed("b", "{apiVersion: v1, kind: B, status: {there: t}}");
+  }
+
+  Caller call;
+};
+
+TEST_F(LostTest, InputThatIsThereAndOptionalLeavesTheResultAwaited) {
+  call([](fn::Context& ctx) {
+    auto status = ctx.resource("b", "v1", "B").observed()["status"];
+    const auto there = status["there"].as<std::string>().optional();
+    const auto lost = status["id"].as<std::string>();
+    ctx.resource("a", "v1", "A")["spec"]["x"] = fn::Concat(there, ":", lost);
+    ctx.resource("c", "v1", "C")["spec"]["x"] = fn::Apply(
+        [](const std::string& a, const std::string& b) { return a + b; }, there,
+        lost);
+  });
+  EXPECT_EQ(call.Resource("a"), YamlAsJson(kA));
+  EXPECT_EQ(call.Resource("c"), "");
+}
+
+TEST_F(LostTest, NullIsNoValueYet) {
+  call.Observed("b", "{apiVersion: v1, kind: B, status: {id: null}}");
+  for (const bool typed : {false, true}) {
+    call([typed](fn::Context& ctx) {
+      auto id = ctx.resource("b", "v1", "B").observed()["status"]["id"];
+      auto a = ctx.resource("a", "v1", "A");
+      auto c = ctx.resource("c", "v1", "C");
+      if (typed) {
+        a["spec"]["x"] = id.as<std::string>();
+        c["spec"]["x"] = fn::Concat("a", id);
+      } else {
+        a["spec"]["x"] = id;
+        c["spec"]["x"] = id;
+      }
+    });
+    EXPECT_EQ(call.Resource("a"), YamlAsJson(kA));
+    EXPECT_EQ(call.Resource("c"), "");
+    EXPECT_THAT(call.Results(),
+                ElementsAre("NORMAL Dependencies: c waits for b.status.id (not "
+                            "ready yet); graph: b -> a, b -> c",
+                            "WARNING KeptObserved: a.spec.x"));
+  }
+}
+
+TEST_F(LostTest, WhatAnEarlierStepHasInsteadStays) {
+  call([](fn::Context& ctx) {
+    auto id = ctx.resource("b", "v1", "B").observed()["status"]["id"];
+    ctx.resource("a", "v1", "A")["spec"]["x"]["deep"] = id;
+  });
+  EXPECT_EQ(call.Resource("a"), YamlAsJson(kA));
+}
+
+TEST(Emission, ElementsThatAreAbsentAreLeftOut) {
+  Caller call;
+  call.Composite("{apiVersion: example.org/v1, kind: XStorage, spec: {x: 1}}");
+  call([](fn::Context& ctx) {
+    auto spec = ctx.composite().observed()["spec"];
+    auto a = ctx.resource("a", "v1", "A");
+    a["spec"]["untyped"].add("one");
+    a["spec"]["untyped"].add(spec["none"]);
+    a["spec"]["untyped"].add(fn::kNull);
+    fn::List<std::string> list = {"one", spec["none"].as<std::string>(), "two"};
+    list.push_back(a.observed()["status"]["x"].as<std::string>().optional());
+    a["spec"]["typed"] = list;
+  });
+  EXPECT_EQ(call.Resource("a"),
+            YamlAsJson("{apiVersion: v1, kind: A, spec: {typed: [one, two], "
+                       "untyped: [one, null]}}"));
+}
+
+TEST(Emission, NullThatBecomesAnObjectHidesEarlierFields) {
+  Caller call;
+  call.Desired("a", "{apiVersion: v1, kind: A, spec: {o: {q: 1}}}");
+  call([](fn::Context& ctx) {
+    auto object = ctx.resource("a", "v1", "A")["spec"]["o"];
+    object = fn::kNull;
+    object["p"] = 1;
+  });
+  EXPECT_EQ(call.Resource("a"),
+            YamlAsJson("{apiVersion: v1, kind: A, spec: {o: {p: 1}}}"));
+}
+
+TEST(Emission, AnotherTypeThanReadIsFatalInAnUntypedFieldToo) {
+  Caller call;
+  call.Composite("{apiVersion: example.org/v1, kind: XStorage, spec: {x: 5}}");
+  call([](fn::Context& ctx) {
+    auto x = ctx.composite().observed()["spec"]["x"];
+    ctx.resource("a", "v1", "A")["spec"]["x"] = x.as<std::string>();
+  });
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: observed.composite.spec.x: must be text, is "
+                          "a number"));
+}
+
+TEST(Emission, DocumentThatIsWrittenTooDeepIsFatal) {
+  Caller call;
+  call([](fn::Context& ctx) {
+    std::vector<fn::Value> all = {ctx.resource("a", "v1", "A")["spec"]};
+    for (int i = 0; i < 200000; ++i) {
+      all.push_back(i % 2 == 0 ? all.back()["x"] : all.back()[0]);
+    }
+    all.back() = 1;
+  });
+  EXPECT_THAT(
+      call.Results(),
+      ElementsAre("FATAL: a document is nested deeper than 330 levels"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -416,6 +417,28 @@ TEST_F(ValueTest, EveryReadIsKnown) {
                   R"(observed.resources."my vpc".resource.status.id)",
                   R"(observed.resources."my vpc".resource.status.l.*.a)",
                   R"(observed.resources."my vpc".resource.status.o)"));
+}
+
+TEST_F(ValueTest, HandlesThatWereMovedAreStillHandles) {
+  Value a, b;
+  a["x"] = 1;
+  b["x"] = 2;
+  std::swap(a, b);
+  EXPECT_EQ(a["x"], 2);
+  Value c = std::move(a);
+  c["y"] = 3;
+  EXPECT_EQ(a["y"], 3);  // NOLINT(bugprone-use-after-move)
+}
+
+TEST_F(ValueTest, ElementThatWasRemovedCanBeSetAgain) {
+  Value list;
+  list.add(1);
+  Value removed = list.add(2);
+  removed.clear();
+  EXPECT_EQ(list.size(), 1u);
+  removed = 3;
+  EXPECT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1], 3);
 }
 
 }  // namespace

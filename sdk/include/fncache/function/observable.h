@@ -89,6 +89,8 @@ Ref Child(const Ref& node, std::string_view key);
 Ref Element(const Ref& list, size_t index);
 // A new element behind the last.
 Ref Append(const Ref& list);
+// Takes back such an element if it was not set: its value is absent.
+void DropUnset(const Ref& element);
 size_t SizeOf(const Ref& node);
 std::vector<std::string> KeysOf(const Ref& node);
 bool HasValue(const Ref& node);
@@ -260,7 +262,6 @@ class Field {
  public:
   explicit Field(internal::Ref node) : node_(std::move(node)) {}
   Field(const Field&) = default;
-  Field(Field&&) = default;
 
   bool has_value() const { return internal::HasValue(node_); }
   bool is_null() const { return internal::IsNull(node_); }

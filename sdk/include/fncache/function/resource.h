@@ -89,7 +89,6 @@ class Resource : public Object {
   Resource(internal::Ref node, sdk::ComposedResource* composed)
       : Object(std::move(node)), composed_(composed) {}
   Resource(const Resource&) = default;
-  Resource(Resource&&) = default;
   Resource& operator=(const Resource& other) {
     Object::operator=(other);
     return *this;

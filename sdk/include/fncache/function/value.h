@@ -10,7 +10,8 @@
 // Observable is a value, or a reference to where a value will be.
 //
 // Handles of a call belong to its thread, and must not be used once the
-// function has returned. A document that stands alone (Yaml, Value(), a model
+// function has returned. A handle that was moved from is still one of its node.
+// A document that stands alone (Yaml, Value(), a model
 // that was constructed) lives as long as a handle of it does; several calls may
 // copy from it at once, as long as none writes to it.
 //
@@ -49,7 +50,6 @@ class Value {
   Value() : node_(internal::NewDocument()) {}
   explicit Value(internal::Ref node) : node_(std::move(node)) {}
   Value(const Value&) = default;
-  Value(Value&&) = default;
 
   Value operator[](std::string_view name) const {
     return Value(internal::Child(node_, name));
@@ -60,6 +60,7 @@ class Value {
   Value operator[](const std::string& name) const {
     return (*this)[std::string_view(name)];
   }
+  Value operator[](std::nullptr_t) const = delete;
   template <class I, class = std::enable_if_t<std::is_integral_v<I> &&
                                               !std::is_same_v<I, bool>>>
   Value operator[](I index) const {
@@ -81,10 +82,12 @@ class Value {
   std::vector<std::string> keys() const { return internal::KeysOf(node_); }
   // Appends an element.
   Value add() { return Value(internal::Append(node_)); }
+  // The same with this value; none if the value is absent and cannot come.
   template <class T>
   Value add(const T& value) {
     Value element = add();
     element = value;
+    internal::DropUnset(element.node_);
     return element;
   }
   // The text of a scalar: true, 5, abc; empty where it is absent.
@@ -115,8 +118,7 @@ class Value {
   }
   template <class T>
   Value& operator=(const Field<T>& field) {
-    internal::Copy(node_, field.ref());
-    return *this;
+    return *this = Observable<T>(field);  // which has this type
   }
   template <class T>
   Value& operator=(const Observable<T>& value) {
@@ -207,7 +209,6 @@ class List {
   }
   explicit List(internal::Ref node) : node_(std::move(node)) {}
   List(const List&) = default;
-  List(List&&) = default;
 
   size_t size() const { return internal::SizeOf(node_); }
   bool has_value() const { return internal::HasValue(node_); }
@@ -225,6 +226,7 @@ class List {
   Handle add(const internal::AssignedTo<T>& value) {
     Handle element = add();
     element = value;
+    internal::DropUnset(element.ref());
     return element;
   }
   void push_back(const internal::AssignedTo<T>& value) { add(value); }
@@ -268,11 +270,11 @@ class Map {
   }
   explicit Map(internal::Ref node) : node_(std::move(node)) {}
   Map(const Map&) = default;
-  Map(Map&&) = default;
 
   Handle operator[](std::string_view key) const {
     return Handle(internal::Child(node_, key));
   }
+  Handle operator[](int) const = delete;  // a null pointer
   size_t size() const { return internal::SizeOf(node_); }
   bool has_value() const { return internal::HasValue(node_); }
   std::vector<std::string> keys() const { return internal::KeysOf(node_); }
@@ -301,7 +303,6 @@ class Object {
   Object() : node_(internal::NewDocument()) { internal::StartObject(node_); }
   explicit Object(internal::Ref node) : node_(std::move(node)) {}
   Object(const Object&) = default;
-  Object(Object&&) = default;
   Object& operator=(const Object& other) {
     internal::Copy(node_, other.node_);
     return *this;
@@ -317,6 +318,7 @@ class Object {
   Value operator[](const char* name) const {
     return (*this)[std::string_view(name)];
   }
+  Value operator[](int) const = delete;  // a null pointer
   bool has_value() const { return internal::HasValue(node_); }
   bool is_null() const { return internal::IsNull(node_); }
   explicit operator bool() const { return has_value(); }
