@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/field_path.h"
 #include "common/sha256.h"
 #include "common/utf8.h"
@@ -181,8 +182,12 @@ Value Yaml(std::string_view text) {
   std::string& error = root->document->error;
   const auto json = fncache::text::ParseYamlValues({text.data(), text.size()});
   if (!json.ok()) {
-    const absl::string_view why = json.status().message();
-    error = absl::StrCat("Yaml: ", WellFormedUtf8(why));
+    // Why it is none has pieces of the text, which may be secret.
+    absl::string_view why = json.status().message();
+    error = "Yaml: the text is no YAML";
+    if (absl::ConsumePrefix(&why, "yaml: line ")) {
+      absl::StrAppend(&error, ", line ", why.substr(0, why.find(':')));
+    }
   } else {
     FromJson(*json, "", 1, root, &error);
   }

@@ -366,6 +366,22 @@ TEST_F(ValueTest, BrokenYamlIsFatal) {
   EXPECT_EQ(errors()[0], "Yaml: a[1]: must be a finite number");
 }
 
+TEST_F(ValueTest, BrokenYamlIsNotShown) {
+  Document* const desired = documents_.Desired("d");
+  const std::pair<const char*, const char*> texts[] = {
+      {"a: *hunter2", "Yaml: the text is no YAML"},
+      {"a: &hunter2 [*hunter2]", "Yaml: the text is no YAML"},
+      {"a: !!int hunter2", "Yaml: the text is no YAML"},
+      {"a: 1\n{hunter2", "Yaml: the text is no YAML, line 3"},
+  };
+  for (const auto& [text, error] : texts) {
+    errors().clear();
+    Documents::Of(desired)["x"] = Yaml(text);
+    ASSERT_FALSE(errors().empty()) << text;
+    EXPECT_EQ(errors()[0], error);
+  }
+}
+
 TEST_F(ValueTest, AChildNameIsADnsLabel) {
   EXPECT_EQ(ChildName({"xr", "bucket"}).value(), "xr-bucket");
   const std::string cut = ChildName({std::string(80, 'a'), "b"}).value();
