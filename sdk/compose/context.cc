@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/duration.h"
 #include "common/log.h"
+#include "common/utf8.h"
+#include "sdk/compose/bounded_text.h"
 #include "sdk/compose/call.h"
 
 namespace fncache::function {
@@ -209,8 +211,9 @@ void Context::fail(const absl::Status& status) {
       call_->failed.Update(status);
       return;
     default:
-      fatal(status.message().empty() ? absl::StatusCodeToString(status.code())
-                                     : std::string(status.message()));
+      fatal(status.message().empty()
+                ? absl::StatusCodeToString(status.code())
+                : sdk::Clip(WellFormedUtf8(status.message())));
   }
 }
 

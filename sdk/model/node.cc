@@ -227,9 +227,12 @@ bool IsWholesale(const Node* from) {
          (from->key == "metadata" || from->key == "status");
 }
 
+// Documents that the response has.
 bool IsDesired(const Document* document) {
   return document->section == Section::kDesiredComposite ||
-         document->section == Section::kDesiredResource;
+         document->section == Section::kDesiredResource ||
+         document->section == Section::kContext ||
+         document->section == Section::kOutput;
 }
 
 }  // namespace

@@ -165,6 +165,8 @@ TEST(Response, FailEndsTheCall) {
     ctx.fail(absl::NotFoundError("no such zone"));
   });
   EXPECT_THAT(call.Results(), ElementsAre("FATAL: no such zone"));
+  call([](fn::Context& ctx) { ctx.fail(absl::InternalError("b\xff")); });
+  EXPECT_THAT(call.Results(), ElementsAre("FATAL: b\uFFFD"));
   call([](fn::Context& ctx) { ctx.fail(absl::InternalError("")); });
   EXPECT_THAT(call.Results(), ElementsAre("FATAL: INTERNAL"));
 }
@@ -296,6 +298,38 @@ TEST(Response, SetContextReplacesOneKey) {
   call([](fn::Context& ctx) { ctx.context("c")["stays"] = false; });
   EXPECT_THAT(call.Results(),
               ElementsAre("FATAL: context.c.stays: is read-only"));
+}
+
+TEST(Response, AnObservedObjectIsNotCopiedAsAWhole) {
+  Caller call;
+  call.Observed("a", "{kind: A, metadata: {name: n}, status: {id: 1}}");
+  const std::pair<fn::Function, std::string> copies[] = {
+      {[](fn::Context& ctx) {
+         ctx.set_context("k", ctx.existing("a").observed());
+       },
+       "context.k: observed.resources.a"},
+      {[](fn::Context& ctx) {
+         ctx.set_context("k", ctx.existing("a").observed()["status"]);
+       },
+       "context.k: observed.resources.a.status"},
+      {[](fn::Context& ctx) {
+         ctx.output() = fn::Value(ctx.composite().observed().ref());
+       },
+       "output: observed.composite"},
+      {[](fn::Context& ctx) {
+         ctx.output()["a"] = ctx.existing("a").observed().metadata();
+       },
+       "output.a: observed.resources.a.metadata"},
+  };
+  for (const auto& [function, paths] : copies) {
+    call(function);
+    EXPECT_THAT(call.Results(), ElementsAre("FATAL: " + paths +
+                                            " cannot be copied as a whole"));
+  }
+  call([](fn::Context& ctx) {
+    ctx.set_context("k", ctx.existing("a").observed()["status"]["id"]);
+  });
+  EXPECT_EQ(ToJson(call.response.context()), R"({"k":1})");
 }
 
 TEST(Response, EnvironmentIsAKeyOfTheContext) {

@@ -125,7 +125,10 @@ class Required {
   R first() const { return (*this)[0]; }
   Iterator begin() const { return Iterator(this, 0); }
   Iterator end() const { return Iterator(this, size()); }
-  // FATAL once the runner has answered with fewer items.
+  // FATAL once the runner has answered with fewer items, and where it will not
+  // be asked in this reconcile: the selector waits for a field that an observed
+  // or required resource lacks, or the Composition's step does not request what
+  // bootstrap() reads.
   Required at_least(size_t count) const {
     internal::RequireAtLeast(requirement_, count);
     return *this;
@@ -254,9 +257,13 @@ class Context {
   void set_context(std::string_view key, const Value& value);
   template <class T, class = std::enable_if_t<!std::is_base_of_v<Value, T>>>
   void set_context(std::string_view key, const T& value) {
-    Value stored;
-    stored = value;
-    set_context(key, stored);
+    if constexpr (std::is_base_of_v<Object, T>) {
+      set_context(key, Value(value.ref()));
+    } else {
+      Value stored;
+      stored = value;
+      set_context(key, stored);
+    }
   }
   // context("apiextensions.crossplane.io/environment")
   Value environment();
