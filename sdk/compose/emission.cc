@@ -153,13 +153,14 @@ class Emission {
       Node* const field = ChildOf(resource.desired->root(), key);
       const Node* const shown = Touched(field) ? Peek(field) : nullptr;
       if (shown == nullptr || shown->kind != Kind::kText) continue;
-      const absl::string_view wanted = resource.named ? declared
-                                       : before != nullptr
-                                           ? TextAt(before->root(), key)
-                                           : absl::string_view();
-      if (wanted.empty() || shown->text == wanted) continue;
-      call_->Fatal(absl::StrCat(PathOf(field),
-                                ": cannot change, it is another already"));
+      const absl::string_view earlier =
+          before != nullptr ? TextAt(before->root(), key) : "";
+      for (const absl::string_view wanted :
+           {absl::string_view(declared), earlier}) {
+        if (wanted.empty() || shown->text == wanted) continue;
+        call_->Fatal(absl::StrCat(PathOf(field),
+                                  ": cannot change, it is another already"));
+      }
     }
   }
 

@@ -160,6 +160,30 @@ TEST(Emission, AnotherKindThroughAnUntypedHandleIsFatal) {
   }
 }
 
+TEST(Emission, AnotherKindThroughACopyIsFatal) {
+  Caller call;
+  call.Desired("a", "{apiVersion: v1, kind: A}");
+  const fn::Function functions[] = {
+      [](fn::Context& ctx) {
+        ctx.existing("a") = ctx.resource("b", "v1", "Other");
+      },
+      [](fn::Context& ctx) {
+        ctx.existing("a").merge(fn::Yaml("{apiVersion: v1, kind: Other}"));
+      },
+      [](fn::Context& ctx) {
+        ctx.existing("a").clear();
+        ctx.resource("a", "v1", "Other");
+      },
+  };
+  for (const fn::Function& function : functions) {
+    call(function);
+    EXPECT_THAT(call.Results(),
+                ElementsAre("FATAL: desired.resources.a.kind: cannot change, "
+                            "it is another already"));
+    EXPECT_EQ(call.Resource("a"), YamlAsJson("{apiVersion: v1, kind: A}"));
+  }
+}
+
 TEST(Emission, UntouchedContentPassesAsItCame) {
   Caller call;
   auto& desired = *call.request.mutable_desired();
