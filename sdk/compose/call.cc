@@ -156,6 +156,7 @@ ComposedResource* Call::Item(Requirement* requirement, size_t index) {
     item->call = this;
     item->role = ComposedResource::Role::kRequired;
     item->name = requirement->name;
+    item->requirement = requirement;
     if (requirement->answer != nullptr &&
         index < static_cast<size_t>(requirement->answer->items_size())) {
       item->seen = &requirement->answer->items(static_cast<int>(index));

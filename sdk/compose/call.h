@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,8 @@
 #include "sdk/model/node.h"
 
 namespace fncache::sdk {
+
+struct Requirement;
 
 // The composite, a composed resource, or an item of a requirement.
 struct ComposedResource {
@@ -44,6 +47,7 @@ struct ComposedResource {
   // none.
   const lazy::Resource* before = nullptr;
   const lazy::Resource* seen = nullptr;
+  const Requirement* requirement = nullptr;  // of an item
 
   absl::optional<function::Ready> ready;
   absl::optional<function::OnLost> on_lost;
@@ -65,6 +69,10 @@ struct Requirement {
   // The request; nothing while a value of it is awaited.
   absl::optional<lazy::ResourceSelector> selector;
   std::string identity;  // of the selector, awaited values included
+  // Without a selector: what it waits for, and whether that can still come,
+  // because the runner has yet to answer or a resource is not there yet.
+  std::set<std::string> awaited;
+  bool coming = false;
   std::map<size_t, std::unique_ptr<ComposedResource>> items;
 };
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Required resources and schemas: requests, and the runner's answers.
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/field_path.h"
 #include "fncache/function/context.h"
 #include "sdk/compose/bounded_text.h"
@@ -54,6 +56,12 @@ class SelectorBuilder {
       for (const std::string& source : value.sources()) {
         absl::StrAppend(&awaited_, what, "=", source, "\n");
       }
+      for (const internal::Ref& source : value.origin().sources) {
+        // A value that was computed has sources that are there, too.
+        if (sdk::Peek(source.get()) != nullptr) continue;
+        sources_.insert(sdk::SourceName(source.get()));
+        coming_ = coming_ || CanCome(source.get()->document);
+      }
       return "";
     }
     return Text(value.raw(), what);
@@ -65,8 +73,18 @@ class SelectorBuilder {
     return accepted ? std::string(text) : "";
   }
   const std::string& awaited() const { return awaited_; }
+  // The sources that are awaited. Whether one can come before the next
+  // reconcile, or with a resource that is not observed yet.
+  const std::set<std::string>& sources() const { return sources_; }
+  bool coming() const { return coming_; }
 
  private:
+  bool CanCome(const sdk::Document* source) const {
+    if (source->section != sdk::Section::kRequired) return !source->present();
+    const auto found = call_->requirements.find(source->name);
+    return found != call_->requirements.end() &&
+           found->second->state == State::kPending && found->second->coming;
+  }
   static bool IsAwaited(const Observable<std::string>& value) {
     return value.origin().presence == Presence::kAwaited &&
            !value.origin().optional;
@@ -75,6 +93,8 @@ class SelectorBuilder {
   Call* const call_;
   const std::string path_;
   std::string awaited_;
+  std::set<std::string> sources_;
+  bool coming_ = false;
 };
 
 // The name of a requirement, in messages.
@@ -190,7 +210,11 @@ Requirement* Context::Require(std::string_view name,
                   made->state = State::kUnsupported;
                 } else if (builder.awaited().empty()) {
                   made->selector = std::move(wanted);
+                  made->coming = true;
                   Answer(call_, made);
+                } else {
+                  made->awaited = builder.sources();
+                  made->coming = builder.coming();
                 }
               });
 }
@@ -277,10 +301,20 @@ Resource ItemOf(Requirement* requirement, size_t index) {
 
 void RequireAtLeast(Requirement* requirement, size_t count) {
   const size_t size = SizeOf(requirement);
-  if (requirement->state == State::kPending || size >= count) return;
-  requirement->call->Fatal(absl::StrCat(PathOfRequirement(requirement->name),
-                                        ": ", count,
-                                        " items are needed, there are ", size));
+  if (size >= count) return;
+  const std::string needed = absl::StrCat(PathOfRequirement(requirement->name),
+                                          ": ", count, " items are needed, ");
+  if (requirement->state != State::kPending) {
+    requirement->call->Fatal(absl::StrCat(needed, "there are ", size));
+  } else if (!requirement->awaited.empty() && !requirement->coming) {
+    // An empty list would delete, and nothing fills it in this reconcile.
+    requirement->call->Fatal(
+        absl::StrCat(needed, "the selector waits for ",
+                     absl::StrJoin(requirement->awaited, ", ")));
+  } else if (!requirement->coming) {
+    requirement->call->Fatal(
+        absl::StrCat(needed, "the Composition's step requests no such name"));
+  }
 }
 
 }  // namespace internal

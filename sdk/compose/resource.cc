@@ -36,7 +36,13 @@ std::string Resource::name() const {
   if (composed_ != nullptr && composed_->role == Role::kComposed) {
     return composed_->name;
   }
-  return observed().metadata()["name"].as<std::string>().value_or("");
+  const Field<std::string> name =
+      observed().metadata()["name"].as<std::string>();
+  // The runner has answered without this item: nothing else brings its name.
+  const bool answered = composed_ != nullptr &&
+                        composed_->requirement != nullptr &&
+                        composed_->requirement->state != State::kPending;
+  return answered ? name.value() : name.value_or("");
 }
 
 Field<std::string> Resource::external_name() const {

@@ -240,6 +240,116 @@ TEST(Requirements, AtLeastIsNotFatalWhileTheSelectorIsAwaited) {
   EXPECT_NE(call.Resource("v"), "");
 }
 
+// A list of "vpcs" whose selector has a field of the account "acc".
+void Peer(fn::Context& ctx, const fn::Observable<std::string>& owner) {
+  for (const fn::Resource vpc :
+       ctx.require("vpcs", "ec2/v1", "VPC", fn::MatchLabels({{"owner", owner}}))
+           .at_least(1)) {
+    ctx.resource("peering-" + vpc.name(), "v1", "Peering");
+  }
+}
+
+TEST(Requirements, AtLeastIsFatalWhereTheSelectorsValueCannotCome) {
+  Caller call;
+  call.Desired("peering-v", "{apiVersion: v1, kind: Peering}");
+  const auto function = [](fn::Context& ctx) {
+    const auto acc = ctx.require("acc", "v1", "Account", fn::MatchName("a"));
+    Peer(ctx, fn::Concat("id-", acc.first()["status"]["id"], "-",
+                         acc.first()["metadata"]["name"]));
+  };
+  // The runner answers "acc" and calls again.
+  call(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+  const std::string fatal =
+      "FATAL: required.vpcs: 1 items are needed, the selector waits for "
+      "required.acc[0].status.id";
+  call.Required("acc", {"{metadata: {name: a}}"})(function);
+  EXPECT_THAT(call.Results(), ElementsAre(fatal));
+  EXPECT_NE(call.Resource("peering-v"), "");
+  EXPECT_EQ(Requested(call).size(), 1u);
+  call.Required("acc", {})(function);
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: required.vpcs: 1 items are needed, the "
+                          "selector waits for required.acc[0].metadata.name, "
+                          "required.acc[0].status.id"));
+  call.Required("acc", {"{metadata: {name: a}, status: {id: o}}"})(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+}
+
+TEST(Requirements, AtLeastLetsAComposedSourceBeCreatedFirst) {
+  Caller call;
+  const auto function = [](fn::Context& ctx) {
+    auto acc = ctx.resource("acc", "v1", "Account");
+    Peer(ctx, acc.observed()["status"]["id"].as<std::string>());
+  };
+  call(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+  EXPECT_NE(call.Resource("acc"), "");
+  call.Observed("acc", "{apiVersion: v1, kind: Account}")(function);
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: required.vpcs: 1 items are needed, the "
+                          "selector waits for acc.status.id"));
+}
+
+TEST(Requirements, AtLeastFollowsChainsOfSelectors) {
+  Caller call;
+  const auto function = [](fn::Context& ctx) {
+    const auto a = ctx.require("a", "v1", "A", fn::MatchName("x"));
+    const auto b = ctx.require(
+        "b", "v1", "B", fn::MatchName(a.first()["id"].as<std::string>()));
+    Peer(ctx, b.first()["id"].as<std::string>());
+  };
+  call(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+  call.Required("a", {"{id: i}"})(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+  call.Required("a", {"{kind: A}"})(function);
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: required.vpcs: 1 items are needed, the "
+                          "selector waits for required.b[0].id"));
+  // One of two sources can still come.
+  call([](fn::Context& ctx) {
+    const auto a = ctx.require("a", "v1", "A", fn::MatchName("x"));
+    const auto c = ctx.require("c", "v1", "C", fn::MatchName("x"));
+    Peer(ctx, fn::Concat(a.first()["id"], c.first()["id"]));
+  });
+  EXPECT_THAT(call.Results(), IsEmpty());
+}
+
+TEST(Requirements, AtLeastIsFatalWhereTheStepRequestsNoSuchName) {
+  Caller call;
+  const auto function = [](fn::Context& ctx) {
+    ctx.bootstrap("zones").at_least(0);
+    ctx.bootstrap("zones").at_least(2);
+  };
+  call(function);
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: required.zones: 2 items are needed, the "
+                          "Composition's step requests no such name"));
+  call.Required("zones", {"{kind: Z}", "{kind: Z}"})(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+}
+
+TEST(Requirements, TheNameOfAnItemThatIsNotThereIsFatalOnceAnswered) {
+  Caller call;
+  call.Desired("peering-v", "{apiVersion: v1, kind: Peering}");
+  const auto function = [](fn::Context& ctx) {
+    const auto vpcs = Vpcs(ctx);
+    const std::string name = vpcs.first().name();
+    if (vpcs.state() != fn::State::kPending) {
+      ctx.resource("peering-" + name, "v1", "Peering");
+    }
+  };
+  call(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+  call.Required("vpcs", {})(function);
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: required.vpcs[0].metadata.name is needed"));
+  EXPECT_NE(call.Resource("peering-v"), "");
+  call.Required("vpcs", {"{metadata: {name: v}}"})(function);
+  EXPECT_THAT(call.Results(), IsEmpty());
+}
+
 TEST(Requirements, OlderRunnersGetExtraResourcesToo) {
   Caller call;
   fn::State state = fn::State::kFound;

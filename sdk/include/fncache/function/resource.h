@@ -102,7 +102,8 @@ class Resource : public Object {
     return *this;
   }
 
-  // Its name in the composition; a required resource's is its metadata.name.
+  // Its name in the composition; a required resource's is its metadata.name:
+  // empty while it is pending, FATAL where the runner found none.
   std::string name() const;
   Value metadata() const { return (*this)["metadata"]; }
   // The annotation crossplane.io/external-name.
