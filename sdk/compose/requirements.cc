@@ -198,8 +198,11 @@ Requirement* Context::Require(std::string_view name,
     }
   }
   if (selector.name_space_.has_value()) {
+    // Without a namespace, labels would match in all of them.
     const std::string name_space =
-        builder.Optional(*selector.name_space_, "the namespace");
+        selector.by_name
+            ? builder.Optional(*selector.name_space_, "the namespace")
+            : builder.Needed(*selector.name_space_, "the namespace");
     if (selector.name_space_->has_value()) wanted.set_namespace_(name_space);
   }
   return Once(call_, Absl(name),

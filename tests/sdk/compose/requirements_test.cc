@@ -350,6 +350,22 @@ TEST(Requirements, TheNameOfAnItemThatIsNotThereIsFatalOnceAnswered) {
   EXPECT_THAT(call.Results(), IsEmpty());
 }
 
+TEST(Requirements, LabelsWithoutTheirNamespaceAreFatal) {
+  Caller call;
+  const auto function = [](fn::Context& ctx) {
+    const auto space = ctx.input()["space"].as<std::string>();
+    ctx.require("r", "v1", "A", fn::MatchLabels({{"a", "b"}}).in(space));
+  };
+  for (const char* const input : {"{}", "{space: null}", "{space: ''}"}) {
+    call.Input(input)(function);
+    EXPECT_THAT(call.Results(),
+                ElementsAre("FATAL: required.r: the namespace is needed"));
+  }
+  call.Input("{space: east}")(function);
+  EXPECT_THAT(Requested(call),
+              ElementsAre(std::make_pair("r", "v1 A labels a=b in east")));
+}
+
 TEST(Requirements, OlderRunnersGetExtraResourcesToo) {
   Caller call;
   fn::State state = fn::State::kFound;
