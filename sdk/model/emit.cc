@@ -142,7 +142,7 @@ class Emitter {
       if (Content(own, own->kind == Kind::kObject ? base : nullptr, observed)) {
         return true;
       }
-      // What an earlier step has instead stays until an awaited value is here.
+      // An earlier step may have another value, which stays until one is here.
       return base != nullptr && own->implicit && HasWait(own) &&
              base->kind != Kind::kObject && Content(base, nullptr, nullptr);
     }

@@ -163,7 +163,7 @@ void Streams::Start() {
     for (int i = 0; i < kExpected; ++i) Wait(queue->queue.get());
     queue->thread = std::thread([this, queue = queue.get()] { Read(queue); });
     queue->second =
-        std::thread([this, queue = queue.get()] { ReadInPlace(queue); });
+        std::thread([this, queue = queue.get()] { ReadToo(queue); });
   }
 }
 
@@ -176,7 +176,7 @@ void Streams::Read(Queue* queue) {
   }
 }
 
-void Streams::ReadInPlace(Queue* queue) {
+void Streams::ReadToo(Queue* queue) {
   uint64_t before = 0;
   while (Sleep(kPatience)) {
     const uint64_t read = queue->read.load(std::memory_order_relaxed);

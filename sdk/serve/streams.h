@@ -8,8 +8,8 @@
 // of the call, so that a caller could have any number without one.
 //
 // One thread reads a queue. gRPC keeps it with a connection whose peer sends
-// faster than it reads. So a second thread looks ten times a second whether the
-// first one moves, and reads in its place while it does not.
+// faster than it reads. So a second thread looks ten times a second whether it
+// goes on, and reads too while it does not.
 #ifndef FNCACHE_SDK_SERVE_STREAMS_H_
 #define FNCACHE_SDK_SERVE_STREAMS_H_
 
@@ -97,7 +97,7 @@ class Streams {
   void Wait(grpc::ServerCompletionQueue* queue);
   void Gone();
   void Read(Queue* queue);
-  void ReadInPlace(Queue* queue);
+  void ReadToo(Queue* queue);
   // Waits for this long; false if the threads end.
   bool Sleep(absl::Duration duration);
 
