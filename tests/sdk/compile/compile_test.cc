@@ -180,7 +180,8 @@ TEST(HeavyCompileTest, AFunctionCompilesInHalfTheTimeOfGrpcsHeaders) {
   absl::Duration function = absl::InfiniteDuration();
   absl::Duration grpc = absl::InfiniteDuration();
   // Other processes make single runs slower, never faster.
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 3 || (round < 10 && function * 2 > grpc);
+       ++round) {
     function = std::min(function, TimeOf(Source("typical.cpp"), flags));
     grpc = std::min(grpc, TimeOf(dir.File("grpc.cpp"), flags));
   }
