@@ -89,8 +89,9 @@ void ThreadPool::Watch() {
       continue;
     }
     const uint64_t before = begun_;
+    const uint64_t due = before + waiting_.size();
     watched_.WaitWithTimeout(&mutex_, kPatience);
-    if (begun_ == before) Call(waiting_.size());
+    if (begun_ < due) Call(begun_ == before ? waiting_.size() : 1);
   }
   mutex_.Unlock();
 }

@@ -9,8 +9,8 @@
 //
 // Short work needs few threads: more of them wake each other, and a core that
 // changes threads for each piece of 10 us spends half its time on that. So a
-// pool may have more threads than it uses at once. The others join in once work
-// waits and none has begun for kPatience: then what runs blocks.
+// pool may have more threads than it uses at once. The others join in where
+// work waits longer than kPatience: then what runs blocks, or is not short.
 //
 // Thread-safe. The owner of the pool ends it, after which no thread of it runs.
 #ifndef FNCACHE_COMMON_THREAD_POOL_H_

@@ -103,8 +103,8 @@ bool IsNear(const Json& leaf, absl::Time start, absl::Time end) {
     return false;
   }
   if (!leaf.is_string()) return false;
-  static const LazyRE2 kTime = {
-      R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)))"};
+  static const RE2* const kTime = new RE2(
+      R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)))");
   const std::string& text = leaf.get_ref<const std::string&>();
   re2::StringPiece rest(text);
   std::string found;

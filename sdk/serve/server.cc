@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "common/listen_address.h"
 #include "common/log.h"
+#include "common/mutex.h"
 #include "common/threads.h"
 #include "fncache/function/serve.h"
 #include "grpcpp/grpcpp.h"
@@ -88,6 +89,7 @@ struct Server::Impl {
   std::string address;
   std::string metrics_address;
   std::unique_ptr<sdk::serve::MetricsEndpoint> metrics;
+  Mutex stopping;  // held by Stop
   std::unique_ptr<grpc::Server> server;
 };
 
@@ -102,7 +104,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options,
   // Before gRPC makes its first ones, with the credentials.
   const int threads =
       options.threads > 0 ? options.threads : std::max(8, 4 * UsableCores());
-  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 8);
+  const absl::Status enough = CheckThreads(GrpcThreads() + threads + 12);
   if (!enough.ok()) return enough;
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (options.insecure) {
@@ -166,6 +168,7 @@ const std::string& Server::metrics_address() const {
 }
 
 void Server::Stop(absl::Duration grace) {
+  MutexLock lock(&impl_->stopping);
   if (impl_->server == nullptr) return;
   impl_->core.stopping = true;
   impl_->core.live.Stop();

@@ -15,7 +15,7 @@
 namespace fncache::sdk::serve {
 namespace {
 
-enum class Kind { kCheck, kWatch, kReflection };
+enum class Kind { kCheck, kWatch, kReflection, kUnknown };
 
 // Values of HealthCheckResponse.ServingStatus.
 enum Health { kServing = 1, kNotServing = 2, kServiceUnknown = 3 };
@@ -40,7 +40,7 @@ Health HealthOf(absl::string_view service, bool stopping) {
 }
 
 // One call of these services: reads a message and answers it, again and again
-// for reflection.
+// for reflection. A call of another one ends with UNIMPLEMENTED.
 class ServiceCall final : public Reactor, public LiveCall {
  public:
   ServiceCall(Core* core, Kind kind, Stream* stream)
@@ -49,6 +49,9 @@ class ServiceCall final : public Reactor, public LiveCall {
     MutexLock lock(&mutex_);
     ReleaseTo(this);
     if (ended_) return;
+    if (kind_ == Kind::kUnknown) {
+      return End({grpc::StatusCode::UNIMPLEMENTED, ""});
+    }
     reading_ = true;
     StartRead(&bytes_);
   }
@@ -180,7 +183,7 @@ Reactor* NewServiceCall(Core* core, Stream* stream) {
       return new ServiceCall(core, kind, stream);
     }
   }
-  return nullptr;
+  return new ServiceCall(core, Kind::kUnknown, stream);
 }
 
 }  // namespace fncache::sdk::serve

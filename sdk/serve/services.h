@@ -10,7 +10,7 @@
 
 namespace fncache::sdk::serve {
 
-// A reactor for the call's method; null if that is none of these services.
+// A reactor for the call's method, also for one of another service.
 Reactor* NewServiceCall(Core* core, Stream* stream);
 
 }  // namespace fncache::sdk::serve

@@ -77,7 +77,7 @@ class Stream {
       Tell(event, ok);
     }
     if (--outstanding_ > 0) return;
-    if (reactor_ != nullptr) reactor_->OnDone();
+    reactor_->OnDone();
     delete this;
   }
 
@@ -86,9 +86,8 @@ class Stream {
       case kArrived:
         streams_->Wait(queue_);
         reactor_ = streams_->accept_(this);
-        if (reactor_ == nullptr) {
-          Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, ""));
-        }
+        // The other thread may have read kDone first.
+        if (done_) TellCancel();
         break;
       case kRead:
         reactor_->OnReadDone(ok);
@@ -97,13 +96,16 @@ class Stream {
         reactor_->OnWriteDone(ok);
         break;
       case kDone:
-        if (reactor_ != nullptr && context_.IsCancelled()) {
-          reactor_->OnCancel();
-        }
+        done_ = true;
+        TellCancel();
         break;
       case kFinished:
         break;
     }
+  }
+
+  void TellCancel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (reactor_ != nullptr && context_.IsCancelled()) reactor_->OnCancel();
   }
 
   Streams* const streams_;
@@ -114,6 +116,7 @@ class Stream {
   // Held by a reaction: two threads may read the queue.
   Mutex mutex_;
   Reactor* reactor_ = nullptr;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
   // Events to come: kArrived, kFinished and kDone, and those of reads and
   // writes.
   std::atomic<int> outstanding_{3};
@@ -219,10 +222,10 @@ void Streams::Stop() {
     ends_ = true;
     changed_.SignalAll();
   }
+  for (const auto& queue : queues_) queue->queue->Shutdown();
   for (const auto& queue : queues_) {
-    queue->second.join();
-    queue->queue->Shutdown();
     queue->thread.join();
+    queue->second.join();
   }
 }
 

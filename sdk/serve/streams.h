@@ -9,7 +9,7 @@
 //
 // One thread reads a queue. gRPC keeps it with a connection whose peer sends
 // faster than it reads. So a second thread looks ten times a second whether it
-// goes on, and reads too while it does not.
+// goes on, and reads too while it does not. Two such connections keep both.
 #ifndef FNCACHE_SDK_SERVE_STREAMS_H_
 #define FNCACHE_SDK_SERVE_STREAMS_H_
 
@@ -35,7 +35,7 @@ class Stream;
 // The reactions to what happens in a call. They come one after another, and
 // must not block. The Start functions and Finish may be called on any thread:
 // one read and one write at a time, and one end (Finish or
-// StartWriteAndFinish), with no write under way.
+// StartWriteAndFinish), with no write under way unless the call is cancelled.
 //
 // A reactor owns itself. OnDone is its last reaction, once the call has ended,
 // and deletes it.
@@ -71,7 +71,7 @@ class Reactor {
 
 class Streams {
  public:
-  // Makes the reactor of a call. Null: the call ends with UNIMPLEMENTED.
+  // Makes the reactor of a call.
   using Accept = std::function<Reactor*(Stream*)>;
 
   explicit Streams(Accept accept);

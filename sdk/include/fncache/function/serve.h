@@ -71,8 +71,8 @@ using Metadata = std::multimap<std::string_view, std::string_view>;
 
 // Decides about each RunFunction before its request is read. It gets the path
 // ("/package.Service/Method") and the metadata, both valid until it returns. It
-// runs on the thread that reads all calls and must not block: to wait, it keeps
-// `next`.
+// runs on the threads that read calls, for several at once, and must not block:
+// to wait, it keeps `next`.
 using Interceptor = std::function<void(
     std::string_view method, const Metadata& metadata, Continuation next)>;
 
