@@ -50,7 +50,8 @@ class ServiceCall final : public Reactor, public LiveCall {
     ReleaseTo(this);
     if (ended_) return;
     if (kind_ == Kind::kUnknown) {
-      return End({grpc::StatusCode::UNIMPLEMENTED, ""});
+      End({grpc::StatusCode::UNIMPLEMENTED, ""});
+      return;
     }
     reading_ = true;
     StartRead(&bytes_);

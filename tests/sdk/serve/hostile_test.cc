@@ -57,9 +57,10 @@ class RawCaller {
 
   static constexpr unsigned char kSettings = Http2Frame::kSettings;
 
-  static std::string Headers(uint32_t stream) {
+  static std::string Headers(uint32_t stream,
+                             const std::string& path = kRunFunctionV1) {
     std::string block = "\x83\x86";  // POST, http
-    block += Http2Header(":path", std::string(kRunFunctionV1));
+    block += Http2Header(":path", path);
     block += Http2Header(":authority", "x");
     block += Http2Header("content-type", "application/grpc");
     block += Http2Header("te", "trailers");
@@ -182,6 +183,17 @@ TEST_F(HostileTest, TenThousandStreamsDoNotDelayOthers) {
   EXPECT_TRUE(Eventually([&] { return caller.Ended(); }));
   EXPECT_TRUE(Call().ok());
   EXPECT_EQ(runs, 2);
+}
+
+TEST_F(HostileTest, StreamsOfUnknownMethodsDoNotDelayOthers) {
+  Start();
+  RawCaller caller(server->address());
+  std::string all;
+  for (uint32_t i = 0; i < 20000; ++i) {
+    all += RawCaller::Headers(2 * i + 1, "/a.B/C");
+  }
+  caller.Send(all);
+  EXPECT_TRUE(Call().ok());
 }
 
 TEST_F(HostileTest, CallerThatReadsNothingDelaysNoOther) {

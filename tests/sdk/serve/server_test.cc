@@ -280,9 +280,11 @@ TEST_F(ServerTest, StopLetsCallsInFlightFinish) {
                ->RunFunction(&context, {}, &answer)
                .error_code() == grpc::StatusCode::UNAVAILABLE;
   }));
+  std::thread stops_too([this] { server->Stop(absl::Minutes(1)); });
   released.Notify();
   caller.join();
   stops.join();
+  stops_too.join();
 }
 
 TEST_F(ServerTest, StopCancelsCallsThatOutlastTheGrace) {
