@@ -61,8 +61,8 @@ class ExpressionTest : public testing::Test {
       "gone": {}
     }
   })");
-  const ::fncache::function::Options options_;
-  const sdk::CallInfo info_;
+  const ::fncache::function::Options options_{};
+  const sdk::CallInfo info_{};
   sdk::Call call_{options_, info_};
   const sdk::WithReporter reporter_{&call_};
   const bool parsed_ = call_.Parse(request_.SerializeAsString());
