@@ -28,7 +28,10 @@ class Stream {
   // Waits for a call.
   Stream(Streams* streams, grpc::ServerCompletionQueue* queue)
       : streams_(streams), queue_(queue) {
-    for (int i = 0; i <= kDone; ++i) tags_[i] = {this, static_cast<Event>(i)};
+    for (int i = 0; i <= kDone; ++i) {
+      tags_[i] = {this, static_cast<Event>(i)};
+      ReleaseTo(&tags_[i]);
+    }
     context_.AsyncNotifyWhenDone(&tags_[kDone]);
     streams_->service_.RequestCall(&context_, &stream_, queue_, queue_,
                                    &tags_[kArrived]);
@@ -37,6 +40,7 @@ class Stream {
   ~Stream() { streams_->Gone(); }
 
   static void React(void* tag, bool ok) {
+    AcquireFrom(tag);
     const Tag& known = *static_cast<Tag*>(tag);
     known.stream->On(known.event, ok);
   }
