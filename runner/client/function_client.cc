@@ -7,10 +7,12 @@
 #include <map>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/log.h"
@@ -95,24 +97,13 @@ struct Target {
   std::string function ABSL_GUARDED_BY(mutex);  // that call's
 };
 
-// The values of one name, each with ", " in front: such headers are lists to be
-// joined.
-std::string Joined(
-    const std::multimap<grpc::string_ref, grpc::string_ref>& fields,
-    const char* name) {
-  std::string all;
+// Adds the values of one name, which are lists to be joined by commas.
+void AddValues(const std::multimap<grpc::string_ref, grpc::string_ref>& fields,
+               const char* name, std::vector<absl::string_view>* values) {
   const auto headers = fields.equal_range(name);
   for (auto header = headers.first; header != headers.second; ++header) {
-    absl::StrAppend(
-        &all, ", ",
-        absl::string_view(header->second.data(), header->second.size()));
+    values->emplace_back(header->second.data(), header->second.size());
   }
-  return all;
-}
-
-// Removes the first ", " of Joined.
-std::string WithoutComma(const std::string& joined) {
-  return std::string(absl::StripPrefix(joined, ", "));
 }
 
 }  // namespace
@@ -311,11 +302,14 @@ struct FunctionClient::Impl
     result.round_trip = attempt.ended - attempt.started;
     // An answer without a message has its headers where its status is.
     const auto& trailers = attempt.context.GetServerTrailingMetadata();
-    result.cache_status = WithoutComma(absl::StrCat(
-        Joined(attempt.context.GetServerInitialMetadata(), "cache-status"),
-        Joined(trailers, "cache-status")));
-    const std::string hint = Joined(trailers, "fncache-depends");
-    if (!hint.empty()) result.hint = WithoutComma(hint);
+    std::vector<absl::string_view> cache_status;
+    AddValues(attempt.context.GetServerInitialMetadata(), "cache-status",
+              &cache_status);
+    AddValues(trailers, "cache-status", &cache_status);
+    result.cache_status = absl::StrJoin(cache_status, ", ");
+    std::vector<absl::string_view> hint;
+    AddValues(trailers, "fncache-depends", &hint);
+    if (!hint.empty()) result.hint = absl::StrJoin(hint, ", ");
     if (!attempt.status.ok()) {
       result.status = RpcError(attempt.status, call->request_size);
       return result;

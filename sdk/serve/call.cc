@@ -55,7 +55,6 @@ Call::Call(Core* core, Method method, Stream* stream)
     : Reactor(stream), core_(core), method_(method), started_(absl::Now()) {
   core_->metrics.Started(method_);
   core_->live.Add(this, context()->peer());
-  ReleaseTo(this);
   if (core_->options.interceptor) {
     Intercept();
   } else {
@@ -74,7 +73,6 @@ void Call::Intercept() {
         }
       });
   intercepted_ = call;
-  ReleaseTo(this);
   function::Metadata metadata;
   for (const auto& [name, value] : context()->client_metadata()) {
     metadata.emplace(std::string_view(name.data(), name.size()),
@@ -95,7 +93,6 @@ void Call::Read() {
 }
 
 void Call::OnReadDone(bool ok) {
-  AcquireFrom(this);
   WaitsNoMore();
   if (!ok) {
     End(LostBeforeMessage()
@@ -117,14 +114,12 @@ void Call::OnReadDone(bool ok) {
 }
 
 void Call::OnCancel() {
-  AcquireFrom(this);
   if (intercepted_ != nullptr && intercepted_->Withdraw()) {
     End(absl::CancelledError("the caller cancelled the call"));
   }
 }
 
 void Call::OnDone() {
-  AcquireFrom(this);
   core_->live.Remove(this);
   delete this;
 }
@@ -217,11 +212,9 @@ void Call::End(const absl::Status& status, std::string response) {
   WaitsForPeer();
   if (status.ok()) {
     bytes_ = BufferOf(std::move(response));
-    ReleaseTo(this);
     StartWriteAndFinish(bytes_, grpc::Status::OK);
   } else {
     bytes_.Clear();
-    ReleaseTo(this);
     Finish(ToGrpcStatus(status));
   }
 }

@@ -47,7 +47,6 @@ class ServiceCall final : public Reactor, public LiveCall {
       : Reactor(stream), core_(core), kind_(kind) {
     core_->live.Add(this, context()->peer());
     MutexLock lock(&mutex_);
-    ReleaseTo(this);
     if (ended_) return;
     if (kind_ == Kind::kUnknown) {
       End({grpc::StatusCode::UNIMPLEMENTED, ""});
@@ -58,7 +57,6 @@ class ServiceCall final : public Reactor, public LiveCall {
   }
 
   void OnReadDone(bool ok) override {
-    AcquireFrom(this);
     MutexLock lock(&mutex_);
     reading_ = false;
     if (ended_) return;
@@ -85,7 +83,6 @@ class ServiceCall final : public Reactor, public LiveCall {
   }
 
   void OnWriteDone(bool ok) override {
-    AcquireFrom(this);
     MutexLock lock(&mutex_);
     writing_ = false;
     WaitsNoMore();
@@ -97,7 +94,6 @@ class ServiceCall final : public Reactor, public LiveCall {
     } else if (stops_) {
       EndByStop();
     } else if (kind_ == Kind::kReflection) {
-      ReleaseTo(this);
       reading_ = true;
       StartRead(&bytes_);
     }
@@ -109,7 +105,6 @@ class ServiceCall final : public Reactor, public LiveCall {
   }
 
   void OnDone() override {
-    AcquireFrom(this);
     core_->live.Remove(this);
     delete this;
   }
@@ -135,7 +130,6 @@ class ServiceCall final : public Reactor, public LiveCall {
     bytes_ = grpc::ByteBuffer(&slice, 1);
     writing_ = true;
     WaitsForPeer();
-    ReleaseTo(this);
     StartWrite(bytes_);
   }
 
@@ -148,13 +142,11 @@ class ServiceCall final : public Reactor, public LiveCall {
     const grpc::Slice slice(HealthMessage(kNotServing));
     bytes_ = grpc::ByteBuffer(&slice, 1);
     WaitsForPeer();
-    ReleaseTo(this);
     StartWriteAndFinish(bytes_, status);
   }
 
   void End(const grpc::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     ended_ = true;
-    ReleaseTo(this);
     Finish(status);
   }
 

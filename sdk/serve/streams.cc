@@ -28,13 +28,10 @@ class Stream {
   // Waits for a call.
   Stream(Streams* streams, grpc::ServerCompletionQueue* queue)
       : streams_(streams), queue_(queue) {
-    for (int i = 0; i <= kDone; ++i) {
-      tags_[i] = {this, static_cast<Event>(i)};
-      ReleaseTo(&tags_[i]);
-    }
-    context_.AsyncNotifyWhenDone(&tags_[kDone]);
+    for (int i = 0; i <= kDone; ++i) tags_[i] = {this, static_cast<Event>(i)};
+    context_.AsyncNotifyWhenDone(HandOver(kDone));
     streams_->service_.RequestCall(&context_, &stream_, queue_, queue_,
-                                   &tags_[kArrived]);
+                                   HandOver(kArrived));
   }
 
   ~Stream() { streams_->Gone(); }
@@ -50,19 +47,19 @@ class Stream {
 
   void Read(grpc::ByteBuffer* bytes) {
     ++outstanding_;
-    stream_.Read(bytes, &tags_[kRead]);
+    stream_.Read(bytes, HandOver(kRead));
   }
   void Write(const grpc::ByteBuffer& bytes) {
     ++outstanding_;
-    stream_.Write(bytes, &tags_[kWritten]);
+    stream_.Write(bytes, HandOver(kWritten));
   }
   void WriteAndFinish(const grpc::ByteBuffer& bytes,
                       const grpc::Status& status) {
     stream_.WriteAndFinish(bytes, grpc::WriteOptions(), status,
-                           &tags_[kFinished]);
+                           HandOver(kFinished));
   }
   void Finish(const grpc::Status& status) {
-    stream_.Finish(status, &tags_[kFinished]);
+    stream_.Finish(status, HandOver(kFinished));
   }
 
  private:
@@ -70,6 +67,13 @@ class Stream {
     Stream* stream;
     Event event;
   };
+
+  // The tag of an operation that starts now. Its event comes after all that
+  // this thread did so far.
+  Tag* HandOver(Event event) {
+    ReleaseTo(&tags_[event]);
+    return &tags_[event];
+  }
 
   void On(Event event, bool ok) {
     if (event == kArrived && !ok) {  // the server stops
