@@ -185,7 +185,7 @@ TEST_F(QuestionTest, AtMostTwoOfAFunctionRunAtOnce) {
   for (const std::string name : {"a", "b", "c"}) Repeat(name);
   Settle();
   EXPECT_EQ(Proxy().flights().unattended, 2);
-  EXPECT_EQ(function_.running(), 2);
+  EXPECT_TRUE(Eventually([&] { return function_.running() == 2; }));
   AnswerQuestions(2 * Proof::kQuestions);
   EXPECT_TRUE(Eventually([&] { return Figures().keys_proven == 2; }));
   WaitForQuestions();

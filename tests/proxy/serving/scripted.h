@@ -118,6 +118,7 @@ class ScriptedFunction : public grpc::CallbackGenericService {
 
   std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
   int calls() const { return calls_; }
+  // Calls that are neither answered nor cancelled.
   int running() const { return running_; }
 
   // The next call that was not taken yet; waits for it.
@@ -174,13 +175,12 @@ class ScriptedFunction : public grpc::CallbackGenericService {
       owner_->waiting_.push_back(call_);
     }
     void OnCancel() override { call_->OnCancel(); }
-    void OnDone() override {
-      --owner_->running_;
-      delete this;
-    }
+    void OnDone() override { delete this; }
 
    private:
     void End(const grpc::Status& status, const std::string* response) {
+      // Before the caller can know it and call again.
+      --owner_->running_;
       if (response == nullptr) {
         Finish(status);
         return;
