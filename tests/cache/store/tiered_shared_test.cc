@@ -68,6 +68,12 @@ class TieredSharedTest : public FilledTiersTest {
   }
 
   std::unique_ptr<TieredStore> other_;
+  // What hooks count and note: until TearDown, after a test's own variables,
+  // the store's threads send commands.
+  std::atomic<int> commands_{0};
+  std::atomic<int> writes_{0};
+  std::atomic<int> looks_{0};
+  std::atomic<bool> learned_{false};
 };
 
 // ---------------------------------------------------------------- Look-ups
@@ -168,14 +174,13 @@ TEST_P(TieredSharedTest, AFillDuringTheLookUpIsTheAnswer) {
   FillElsewhere(1, 1);
   FillElsewhere(2, 1);
   Later();
-  int looks = 0;  // on the look-up's thread
-  Hook([&](const resp::Command& command) {
+  Hook([this](const resp::Command& command) {
     if (command.words[0] != "GET") return Fault::kNone;
-    ++looks;
-    if (looks == 1) {
+    ++looks_;
+    if (looks_ == 1) {
       EXPECT_EQ(Fill(1, 2), PutResult::kStored);
     }
-    if (looks == 2) {
+    if (looks_ == 2) {
       EXPECT_EQ(Fill(2, 2), PutResult::kStored);
       EvictMemory();
     }
@@ -185,7 +190,7 @@ TEST_P(TieredSharedTest, AFillDuringTheLookUpIsTheAnswer) {
   EXPECT_EQ(Below(1), 2);
   EXPECT_EQ(InMemory(1), 2);
   EXPECT_EQ(Below(2), 2);
-  EXPECT_EQ(looks, 2);
+  EXPECT_EQ(looks_, 2);
   LetGo();
   store_->Flush();
   EXPECT_EQ(Elsewhere(1), 2);
@@ -237,17 +242,16 @@ TEST_P(TieredSharedTest, ForgottenIsGoneFromMemoryAndTheQueueAndStaysBelow) {
 TEST_P(TieredSharedTest, ALookUpThatIsUnderWayDoesNotBringForgottenBack) {
   OpenTwo();
   const absl::Time until = FillElsewhere(1, 1);
-  bool learned = false;  // on the look-up's thread
-  Hook([&](const resp::Command& command) {
-    if (command.words[0] == "GET" && !learned) {
-      learned = true;
+  Hook([this, until](const resp::Command& command) {
+    if (command.words[0] == "GET" && !learned_) {
+      learned_ = true;
       store_->bans().BanKey(KeyOf(1), until, /*soft=*/false, until);
       store_->Forget(KeyOf(1), until, now());
     }
     return Fault::kNone;
   });
   EXPECT_EQ(Below(1), -1);
-  EXPECT_TRUE(learned);
+  EXPECT_TRUE(learned_);
   EXPECT_EQ(InMemory(1), -1);
 }
 
@@ -283,16 +287,15 @@ TEST_P(TieredSharedTest, WhileItIsAwayNothingIsSentAndFillsHideOlderOnes) {
   FillElsewhere(1, 1);
   FillElsewhere(2, 1);
   Later();
-  std::atomic<int> commands{0};
-  Hook([&](const resp::Command&) {
-    ++commands;
+  Hook([this](const resp::Command&) {
+    ++commands_;
     return Fault::kNone;
   });
   fleet_->boottime += absl::ToInt64Nanoseconds(SharedStore::kRecordLimit) + 1;
   ASSERT_EQ(Fill(1, 2), PutResult::kStored);
   ASSERT_EQ(Fill(2, 2, /*lower=*/false), PutResult::kStored);
   store_->Flush();
-  EXPECT_EQ(commands, 0);
+  EXPECT_EQ(commands_, 0);
   EXPECT_EQ(observer_.dropped(Tier::kShared, Dropped::kError), 1);
   for (const int replica : {0, 1}) {
     ASSERT_TRUE(fleet_->store(replica).Sync().ok());
@@ -310,16 +313,14 @@ TEST_P(TieredSharedTest, WhileItIsAwayNothingIsSentAndFillsHideOlderOnes) {
 
 TEST_P(TieredSharedTest, ADrainWritesWhatIsQueuedWithOneCommandEach) {
   OpenTwo();
-  std::atomic<int> writes{0};
-  std::atomic<int> others{0};
-  Hook([&](const resp::Command& command) {
-    ++(IsWrite(command) ? writes : others);
+  Hook([this](const resp::Command& command) {
+    ++(IsWrite(command) ? writes_ : commands_);
     return Fault::kNone;
   });
   FillsThatWait(200);
   End();
-  EXPECT_EQ(writes, 201);
-  EXPECT_EQ(others, 0);
+  EXPECT_EQ(writes_, 201);
+  EXPECT_EQ(commands_, 0) << "others";
   EXPECT_EQ(observer_.written(Tier::kShared), 201);
   for (uint64_t n = 0; n < 200; ++n) {
     ASSERT_EQ(Elsewhere(n), static_cast<int64_t>(n));
@@ -339,30 +340,29 @@ TEST_P(TieredSharedTest, ADrainDropsTheQueueOnceTheServerIsAway) {
 
 TEST_P(TieredSharedTest, ADrainSendsNothingOnceTheRecordIsTooOld) {
   OpenTwo();
-  std::atomic<int> commands{0};
-  Hook([&](const resp::Command&) {
-    ++commands;
+  Hook([this](const resp::Command&) {
+    ++commands_;
     return Fault::kNone;
   });
   FillsThatWait(200);
   fleet_->boottime += absl::ToInt64Nanoseconds(SharedStore::kRecordLimit) + 1;
   End();
-  EXPECT_EQ(commands, 1) << "the one that was being written";
+  EXPECT_EQ(commands_, 1) << "the one that was being written";
   EXPECT_EQ(observer_.dropped(Tier::kShared, Dropped::kError), 200);
 }
 
 // Each command takes all of its time here.
 TEST_P(TieredSharedTest, ADrainGivesUpOnAServerThatDoesNotReply) {
   OpenTwo();
-  std::atomic<int> commands{0};
-  Hook([&](const resp::Command&) {
-    ++commands;
+  Hook([this](const resp::Command&) {
+    ++commands_;
     fleet_->boottime += absl::ToInt64Nanoseconds(SharedStore::kWriteLimit);
     return Fault::kLost;
   });
   FillsThatWait(200);
   End();
-  EXPECT_LE(commands, SharedStore::kRecordLimit / SharedStore::kWriteLimit + 1);
+  EXPECT_LE(commands_,
+            SharedStore::kRecordLimit / SharedStore::kWriteLimit + 1);
   EXPECT_EQ(observer_.written(Tier::kShared), 0);
   EXPECT_EQ(observer_.dropped(Tier::kShared, Dropped::kError), 201);
 }
