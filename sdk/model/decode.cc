@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads google.protobuf.Struct off the wire into nodes, as protobuf reads it:
 // the last of equal keys and of the kinds of a value counts, and a message that
-// comes in pieces is the pieces behind each other.
+// comes in pieces is the pieces behind each other. Each piece is read where it
+// is, so that any number of them costs no more than their bytes.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -96,32 +97,33 @@ class Decoder {
   Decoder(Document* document, std::string* error)
       : document_(document), error_(error) {}
 
-  bool Struct(absl::string_view bytes, Node* object, int depth) {
-    if (!Enter(depth)) return false;
-    object->kind = Kind::kObject;
-    Reader reader(bytes);
-    while (!reader.done()) {
-      uint32_t tag;
-      if (!reader.Tag(&tag)) return Broken();
-      if (tag != Tag(1, kLengthDelimited)) {
-        if (!reader.Skip(tag)) return Broken();
-        continue;
-      }
-      absl::string_view entry;
-      if (!reader.Bytes(&entry) || !Entry(entry, object, depth)) {
-        return Broken();
-      }
-    }
-    auto& all = object->children;
+  bool Root(absl::string_view bytes, Node* object) {
+    Become(Kind::kObject, object);
+    if (!Fields(bytes, object, 1)) return Broken();
+    Finish(object);
+    return true;
+  }
+
+ private:
+  // The last kind of a value counts, with what came since.
+  static void Become(Kind kind, Node* node) {
+    if (node->kind == kind) return;
+    node->kind = kind;
+    node->children.clear();
+    node->elements.clear();
+  }
+  // Once all pieces of a value are read.
+  static void Finish(Node* node) {
+    node->size = node->elements.size();
+    auto& all = node->children;
     const auto before = [](const Node* a, const Node* b) {
       return a->key < b->key;
     };
-    if (std::is_sorted(all.begin(), all.end(), before) &&
-        std::adjacent_find(all.begin(), all.end(),
-                           [](const Node* a, const Node* b) {
-                             return a->key == b->key;
-                           }) == all.end()) {
-      return true;
+    const auto not_before = [&](const Node* a, const Node* b) {
+      return !before(a, b);
+    };
+    if (std::adjacent_find(all.begin(), all.end(), not_before) == all.end()) {
+      return;
     }
     std::stable_sort(all.begin(), all.end(), before);
     size_t kept = 0;
@@ -130,10 +132,8 @@ class Decoder {
       all[kept++] = all[i];
     }
     all.resize(kept);
-    return true;
   }
 
- private:
   bool Enter(int depth) {
     if (depth <= kMaxDepth) return true;
     *error_ = absl::StrCat("is nested deeper than ", kMaxDepth, " levels");
@@ -144,78 +144,93 @@ class Decoder {
     return false;
   }
 
-  bool Entry(absl::string_view bytes, Node* object, int depth) {
+  // A piece of a Struct.
+  bool Fields(absl::string_view bytes, Node* object, int depth) {
+    if (!Enter(depth)) return false;
     Reader reader(bytes);
-    absl::string_view key, value;
-    bool has_value = false;
+    while (!reader.done()) {
+      uint32_t tag;
+      if (!reader.Tag(&tag)) return false;
+      if (tag != Tag(1, kLengthDelimited)) {
+        if (!reader.Skip(tag)) return false;
+        continue;
+      }
+      absl::string_view entry;
+      if (!reader.Bytes(&entry) || !Entry(entry, object, depth)) return false;
+    }
+    return true;
+  }
+
+  bool Entry(absl::string_view bytes, Node* object, int depth) {
+    Node* const child = document_->arena()->NewNode(document_, object);
+    child->kind = Kind::kNull;
+    object->children.push_back(child);
+    Reader reader(bytes);
     while (!reader.done()) {
       uint32_t tag;
       absl::string_view piece;
       if (!reader.Tag(&tag)) return false;
       if (tag == Tag(1, kLengthDelimited)) {
-        if (!reader.Bytes(&key)) return false;
+        if (!reader.Bytes(&child->key)) return false;
       } else if (tag == Tag(2, kLengthDelimited)) {
-        if (!reader.Bytes(&piece)) return false;
-        value = has_value ? Join(value, piece) : piece;
-        has_value = true;
+        if (!reader.Bytes(&piece) || !Value(piece, child, depth + 1)) {
+          return false;
+        }
       } else if (!reader.Skip(tag)) {
         return false;
       }
     }
-    if (!IsUtf8(key)) return false;
-    Node* const child = document_->arena()->NewNode(document_, object);
-    child->key = key;
-    object->children.push_back(child);
-    return Value(value, child, depth + 1);
+    Finish(child);
+    return IsUtf8(child->key);
   }
 
+  // A piece of a Value.
   bool Value(absl::string_view bytes, Node* node, int depth) {
-    node->kind = Kind::kNull;
     Reader reader(bytes);
-    absl::string_view text, message;
     while (!reader.done()) {
       uint32_t tag;
       uint64_t number;
+      absl::string_view piece;
       if (!reader.Tag(&tag)) return false;
       switch (tag) {
         case Tag(1, 0):
           if (!reader.Varint(&number)) return false;
-          node->kind = Kind::kNull;
+          Become(Kind::kNull, node);
           break;
         case Tag(2, 1):
           if (!reader.Double(&node->number)) return false;
-          node->kind = Kind::kNumber;
+          Become(Kind::kNumber, node);
           break;
         case Tag(3, kLengthDelimited):
-          if (!reader.Bytes(&text) || !IsUtf8(text)) return false;
-          node->kind = Kind::kText;
+          if (!reader.Bytes(&node->text) || !IsUtf8(node->text)) return false;
+          Become(Kind::kText, node);
           break;
         case Tag(4, 0):
           if (!reader.Varint(&number)) return false;
           node->boolean = number != 0;
-          node->kind = Kind::kBool;
+          Become(Kind::kBool, node);
           break;
         case Tag(5, kLengthDelimited):
-        case Tag(6, kLengthDelimited): {
-          const Kind kind =
-              tag == Tag(5, kLengthDelimited) ? Kind::kObject : Kind::kList;
-          absl::string_view piece;
-          if (!reader.Bytes(&piece)) return false;
-          message = node->kind == kind ? Join(message, piece) : piece;
-          node->kind = kind;
+          Become(Kind::kObject, node);
+          if (!reader.Bytes(&piece) || !Fields(piece, node, depth)) {
+            return false;
+          }
           break;
-        }
+        case Tag(6, kLengthDelimited):
+          Become(Kind::kList, node);
+          if (!reader.Bytes(&piece) || !Elements(piece, node, depth)) {
+            return false;
+          }
+          break;
         default:
           if (!reader.Skip(tag)) return false;
       }
     }
-    if (node->kind == Kind::kText) node->text = text;
-    if (node->kind == Kind::kObject) return Struct(message, node, depth);
-    if (node->kind == Kind::kList) return List(message, node, depth);
     return true;
   }
 
-  bool List(absl::string_view bytes, Node* list, int depth) {
+  // A piece of a ListValue.
+  bool Elements(absl::string_view bytes, Node* list, int depth) {
     if (!Enter(depth)) return false;
     Reader reader(bytes);
     while (!reader.done()) {
@@ -228,16 +243,13 @@ class Decoder {
       absl::string_view value;
       if (!reader.Bytes(&value)) return false;
       Node* const element = document_->arena()->NewNode(document_, list);
+      element->kind = Kind::kNull;
       element->index = static_cast<int>(list->elements.size());
       list->elements.push_back(element);
       if (!Value(value, element, depth + 1)) return false;
+      Finish(element);
     }
-    list->size = list->elements.size();
     return true;
-  }
-
-  absl::string_view Join(absl::string_view a, absl::string_view b) {
-    return document_->arena()->Keep(absl::StrCat(a, b));
   }
 
   Document* const document_;
@@ -247,11 +259,7 @@ class Decoder {
 }  // namespace
 
 bool DecodeStruct(absl::string_view bytes, Node* root, std::string* error) {
-  if (!Decoder(root->document, error).Struct(bytes, root, 1)) {
-    if (error->empty()) *error = "is broken: no Struct of protobuf";
-    return false;
-  }
-  return true;
+  return Decoder(root->document, error).Root(bytes, root);
 }
 
 }  // namespace fncache::sdk

@@ -197,6 +197,67 @@ TEST(BadInput, ManyResourcesAndLongLists) {
   EXPECT_THAT(call.Results(), IsEmpty());
 }
 
+// Fields of protobuf, of at most 127 bytes or as much as `bytes` has.
+std::string Piece(int field, const std::string& bytes) {
+  std::string piece(1, static_cast<char>(field << 3 | 2));
+  size_t size = bytes.size();
+  for (; size > 127; size >>= 7) piece += static_cast<char>(size | 128);
+  return piece + static_cast<char>(size) + bytes;
+}
+
+TEST(BadInput, PiecesOfAValueAreThoseOfProtobuf) {
+  const auto object = [](const std::string& key) {
+    return Piece(5, Piece(1, Piece(1, key) + Piece(2, Piece(3, key))));
+  };
+  const auto list = [](const std::string& text) {
+    return Piece(6, Piece(1, Piece(3, text)));
+  };
+  const std::string null(1, '\x08');
+  for (const std::string& value :
+       {object("a") + object("b"), object("b") + object("a") + object("b"),
+        object("a") + Piece(3, "x") + object("b"), list("1") + list("2"),
+        list("1") + object("a"), object("a") + list("1") + list("2"),
+        object("a") + null + '\0', list("1") + null + '\0' + list("2"),
+        object("a") + Piece(5, ""), object("a") + list("1") + Piece(3, "x")}) {
+    for (const std::string& entry :
+         {Piece(2, value) + Piece(1, "k"),
+          Piece(1, "j") + Piece(2, value) + Piece(2, value) + Piece(1, "k"),
+          Piece(2, object("z")) + Piece(1, "k") + Piece(2, value),
+          Piece(2, value) + Piece(2, "") + Piece(1, "k")}) {
+      // The input, twice.
+      const std::string bytes =
+          Piece(4, Piece(1, entry) + Piece(1, Piece(1, "k") + Piece(2, "")) +
+                       Piece(1, entry));
+      v1::RunFunctionRequest meant;
+      ASSERT_TRUE(meant.ParseFromString(bytes));
+      const auto result = sdk::Run(
+          [](fn::Context& ctx) { ctx.set_context("c", ctx.input()["k"]); },
+          fn::Options(), bytes, CallInfo());
+      v1::RunFunctionResponse response;
+      ASSERT_TRUE(response.ParseFromString(result.response));
+      EXPECT_EQ(response.context().fields().at("c").ShortDebugString(),
+                meant.input().fields().at("k").ShortDebugString());
+    }
+  }
+}
+
+// Joined one after another, they would need a terabyte.
+TEST(BadInput, PiecesOfAValueCostTheirBytes) {
+  const std::string piece = Piece(5, Piece(1, Piece(1, "x")));
+  std::string pieces, values;
+  for (int i = 0; i < 300'000; ++i) {
+    pieces += piece;
+    values += Piece(2, piece);
+  }
+  for (const std::string& value : {Piece(2, pieces), values}) {
+    int size = 0;
+    sdk::Run([&](fn::Context& ctx) { size = ctx.input()["k"].size(); },
+             fn::Options(), Piece(4, Piece(1, Piece(1, "k") + value)),
+             CallInfo());
+    EXPECT_EQ(size, 1);
+  }
+}
+
 TEST(BadInput, ASchemaOfAnotherKind) {
   Caller call;
   auto& schema = (*call.request.mutable_required_schemas())["s"];
