@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/grpc_log.h"
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -29,6 +30,13 @@ bool IsSaidElsewhere(absl::string_view file) {
          absl::EndsWith(file, "/chttp2_server.cc");
 }
 
+// gRPC's words when it stops accepting.
+bool IsListenersEnd(absl::string_view message) {
+  return absl::StartsWith(message, "Failed accept");
+}
+
+std::atomic<void (*)()> listeners_end{nullptr};
+
 LogLimiter& ErrorLines() {
   // Never destroyed: gRPC's threads may outlive main.
   static auto* const lines = new LogLimiter(absl::Seconds(1));
@@ -42,6 +50,13 @@ void LogForGrpc(gpr_log_func_args* args) {
     Log(LogLevel::kError, args->message, fields);
     return;
   }
+  if (IsListenersEnd(args->message)) {
+    if (const auto act = listeners_end.load()) {
+      Log(LogLevel::kError, "no more connections are accepted",
+          {{"error", args->message}});
+      return act();
+    }
+  }
   uint64_t unlogged = 0;
   if (args->severity != GPR_LOG_SEVERITY_ERROR || IsSaidElsewhere(args->file) ||
       !ErrorLines().Allows(absl::Now(), &unlogged)) {
@@ -54,7 +69,8 @@ void LogForGrpc(gpr_log_func_args* args) {
 
 }  // namespace
 
-void TakeGrpcLog() {
+void TakeGrpcLog(void (*listener_ended)()) {
+  listeners_end = listener_ended;
   gpr_set_log_function(LogForGrpc);
   // Else gRPC logs nothing, not even last words, until it is used.
   gpr_log_verbosity_init();

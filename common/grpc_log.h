@@ -12,8 +12,10 @@ namespace fncache {
 //   as they like; those of handshakes and of listeners that cannot bind come
 //   out elsewhere, in better words;
 // - everything else at the debug level.
-// Call it before gRPC is used.
-void TakeGrpcLog();
+// Call it before gRPC is used. `listener_ended` is called on gRPC's threads: at
+// the first connection that it cannot accept, e.g. because there are too many
+// open files, gRPC 1.51 lets a listener accept nothing more.
+void TakeGrpcLog(void (*listener_ended)() = nullptr);
 
 }  // namespace fncache
 

@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <functional>
@@ -13,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
+#include "common/file_limit.h"
 #include "common/log.h"
 #include "common/mutex.h"
 #include "proxy/daemon.h"
@@ -30,14 +30,6 @@ constexpr absl::Duration kSameSignal = absl::Milliseconds(200);
 // The longest time that the end of the process waits for a reader of its last
 // lines.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
-
-// Sets the limit of open files to the highest allowed: each connection is one.
-void RaiseFileLimit() {
-  rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // Receives SIGTERM, SIGINT, SIGHUP, SIGUSR1 and kIgnored on its own thread,
 // which may call any function. All other threads block these signals.

@@ -44,22 +44,33 @@ int Try(const std::string& address, Call call) {
   return error;
 }
 
+// gRPC and getaddrinfo would take a port beyond 65535 as another one.
+bool HasPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  uint32_t port = 0;
+  return colon != std::string::npos &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
+}
+
+std::string NotAccepted(const std::string& address, absl::string_view forms) {
+  return absl::StrCat("\"", Printable(address),
+                      "\" is not accepted; accepted: ", forms,
+                      ", the port from 0 to 65535");
+}
+
 }  // namespace
 
 std::string WhyNoAddress(const std::string& address) {
   if (absl::StartsWith(address, kUnix)) {
     return address.size() > kUnix.size() ? "" : "unix: needs a path";
   }
-  // gRPC would take a port beyond 65535 as another one.
-  const size_t colon = address.rfind(':');
-  uint32_t port = 0;
-  if (colon != std::string::npos &&
-      absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535) {
-    return "";
-  }
-  return absl::StrCat("\"", Printable(address),
-                      "\" is not accepted; accepted: HOST:PORT, :PORT or "
-                      "unix:PATH, the port from 0 to 65535");
+  if (HasPort(address)) return "";
+  return NotAccepted(address, "HOST:PORT, :PORT or unix:PATH");
+}
+
+std::string WhyNoMetricsAddress(const std::string& address) {
+  if (address.empty() || HasPort(address)) return "";
+  return NotAccepted(address, "HOST:PORT or :PORT");
 }
 
 absl::Status CheckFree(const std::string& address) {

@@ -14,6 +14,8 @@ namespace fncache::sdk::serve {
 
 // Why the text is no address; empty if it is one.
 std::string WhyNoAddress(const std::string& address);
+// The same for metrics. The empty one is none.
+std::string WhyNoMetricsAddress(const std::string& address);
 
 // Unavailable if another process listens on this unix:PATH. gRPC would remove
 // the socket and listen there itself.

@@ -28,7 +28,9 @@ absl::Time DeadlineOf(const grpc::ServerContextBase& context) {
   if (gpr_time_cmp(raw, gpr_inf_future(raw.clock_type)) == 0) {
     return absl::InfiniteFuture();
   }
-  return absl::FromChrono(context.deadline());
+  // Its std::chrono form ends in the year 2262.
+  const gpr_timespec at = gpr_convert_clock_type(raw, GPR_CLOCK_REALTIME);
+  return absl::FromUnixSeconds(at.tv_sec) + absl::Nanoseconds(at.tv_nsec);
 }
 
 absl::string_view View(grpc::string_ref text) {

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "common/duration.h"
+#include "common/file_limit.h"
 #include "common/grpc_log.h"
 #include "common/standard_streams.h"
 #include "common/utf8.h"
@@ -90,13 +92,20 @@ void NextSignalExits(const sigset_t& signals) {
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
+// A process that accepts no connection is better started again.
+std::atomic<bool> listener_ended{false};
+
 // For a process, not for a library: before its first thread.
 void SetUpProcess(const ServeSettings& settings) {
   InitLogging(settings.log_level, settings.log_format);
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // OpenSSL is not to clean up at exit, while gRPC's threads are still there.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  TakeGrpcLog();
+  RaiseFileLimit();
+  TakeGrpcLog([] {
+    listener_ended = true;
+    kill(getpid(), SIGTERM);
+  });
 #ifdef __GLIBC__
   // malloc_trim (live_calls.cc) returns all that is free in the main arena
   // only: sixteen calls of 1 MB would leave 14 MB in the others. With one
@@ -211,6 +220,11 @@ absl::StatusOr<ServeSettings> ServeFlags::Settings() const {
   if (!why.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--address: ", why));
   }
+  const std::string why_not = WhyNoMetricsAddress(server.metrics_address);
+  if (!why_not.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--metrics-address: ", why_not));
+  }
   if (!server.insecure && server.tls_certs_dir.empty()) {
     const char* const mounted = std::getenv("TLS_SERVER_CERTS_DIR");
     if (mounted != nullptr) server.tls_certs_dir = mounted;
@@ -252,8 +266,11 @@ int Serve(const std::string& name, ServeSettings settings,
   int signal = 0;
   sigwait(&signals, &signal);
   NextSignalExits(signals);
+  const int code = listener_ended ? 1 : 0;
   Log(LogLevel::kInfo, "stopping",
-      {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
+      {{"signal", code != 0           ? "none"
+                  : signal == SIGTERM ? "SIGTERM"
+                                      : "SIGINT"},
        {"drain", FormatGoDuration(settings.drain)}});
   absl::Notification stopped;
   std::thread stop([&] {
@@ -263,7 +280,7 @@ int Serve(const std::string& name, ServeSettings settings,
   if (!stopped.WaitForNotificationWithTimeout(settings.drain + kAfterDrain)) {
     Log(LogLevel::kWarning,
         "functions do not return from cancelled calls: they are left behind");
-    _exit(0);
+    _exit(code);
   }
   stop.join();
   if (settings.log_end) {
@@ -271,7 +288,7 @@ int Serve(const std::string& name, ServeSettings settings,
   } else {
     Log(LogLevel::kInfo, "stopped");
   }
-  return 0;
+  return code;
 }
 
 }  // namespace fncache::sdk::serve

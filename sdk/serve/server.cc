@@ -51,6 +51,12 @@ absl::Status Validate(const ServerOptions& options) {
   if (!why.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("address: ", why));
   }
+  const std::string why_not =
+      sdk::serve::WhyNoMetricsAddress(options.metrics_address);
+  if (!why_not.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics_address: ", why_not));
+  }
   if (options.max_recv_message_mb < 1 || options.max_recv_message_mb > 2047) {
     return absl::InvalidArgumentError(absl::StrCat("max_recv_message_mb is ",
                                                    options.max_recv_message_mb,

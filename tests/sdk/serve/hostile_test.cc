@@ -3,10 +3,12 @@
 // more of them, for longer.
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
@@ -35,19 +37,23 @@ std::string Big(uint32_t number) {
   return std::string(reinterpret_cast<const char*>(&big), sizeof big);
 }
 
+// 0, or -1.
+int ConnectTo(int fd, const std::string& address) {
+  int port = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
+  sockaddr_in to = {};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port = htons(static_cast<uint16_t>(port));
+  return connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof to);
+}
+
 // A connection that sends frames by hand. It reads nothing unless asked to.
 class RawCaller {
  public:
   explicit RawCaller(const std::string& address)
       : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    int port = 0;
-    EXPECT_TRUE(
-        absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    to.sin_port = htons(static_cast<uint16_t>(port));
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+    EXPECT_EQ(ConnectTo(fd_, address), 0);
     Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
     Send(Http2Bytes({kSettings, 0, ""}, Big(0)));
   }
@@ -58,12 +64,14 @@ class RawCaller {
   static constexpr unsigned char kSettings = Http2Frame::kSettings;
 
   static std::string Headers(uint32_t stream,
-                             const std::string& path = kRunFunctionV1) {
+                             const std::string& path = kRunFunctionV1,
+                             const std::string& timeout = "") {
     std::string block = "\x83\x86";  // POST, http
     block += Http2Header(":path", path);
     block += Http2Header(":authority", "x");
     block += Http2Header("content-type", "application/grpc");
     block += Http2Header("te", "trailers");
+    if (!timeout.empty()) block += Http2Header("grpc-timeout", timeout);
     return Http2Bytes({Http2Frame::kHeaders, Http2Frame::kEndHeaders, block},
                       Big(stream));
   }
@@ -143,6 +151,19 @@ TEST_F(HostileTest, NestedRequestsEndTheirCallOnly) {
   EXPECT_TRUE(Call().ok());
 }
 
+// Go writes its longest time-out, of 292 years, as 2562047H.
+TEST_F(HostileTest, DeadlinesBeyondTheYear2262AreKept) {
+  std::atomic<bool> far{false};
+  Start([&](function::Context& ctx) {
+    far = ctx.deadline() > absl::Now() + 24 * 365 * 291 * absl::Hours(1);
+  });
+  RawCaller caller(server->address());
+  EXPECT_TRUE(
+      caller.Send(RawCaller::Headers(1, kRunFunctionV1, "2562047H") +
+                  RawCaller::Data(1, /*announced=*/0, "", /*end=*/true)));
+  EXPECT_TRUE(Eventually([&] { return far.load(); }));
+}
+
 TEST_F(HostileTest, MessageThatEndsEarlyEndsItsCallOnly) {
   Start();
   RawCaller caller(server->address());
@@ -209,6 +230,25 @@ TEST_F(HostileTest, CallerThatReadsNothingDelaysNoOther) {
     if (!caller.Send(bytes)) break;
   }
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Call(Large(10000)).ok());
+}
+
+// gRPC's listener accepts nothing from then on.
+TEST(HostileProcessTest, EndsWithCodeOneOnceNoConnectionCanBeAccepted) {
+  std::vector<std::string> flags = kPlain;
+  flags.insert(flags.end(), {"--drain", "100ms"});
+  Process process(flags);
+  const std::string address = process.address();
+  const rlimit few = {64, 64};
+  ASSERT_EQ(prlimit(process.pid(), RLIMIT_NOFILE, &few, nullptr), 0);
+  std::vector<int> idle;
+  for (int i = 0; i < 80; ++i) {
+    idle.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ConnectTo(idle.back(), address);  // it may have ended
+  }
+  EXPECT_EQ(process.Wait(), 1);
+  EXPECT_EQ(process.Field("no more connections are accepted", "error"),
+            "Failed accept4: Too many open files");
+  for (const int fd : idle) close(fd);
 }
 
 // Otherwise gRPC would keep 4 GiB before it compares the size with the limit.

@@ -69,6 +69,7 @@ class Process {
     pid_ = 0;
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
+  pid_t pid() const { return pid_; }
   void Signal(int number) const { EXPECT_EQ(kill(pid_, number), 0); }
   // A number of /proc/PID/status, such as VmRSS in kB.
   int Status(const std::string& name) const {

@@ -3,6 +3,7 @@
 #include "tests/sdk/serve/process.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -80,6 +81,20 @@ TEST(ProcessTest, SecondSignalEndsItAtOnce) {
   caller.join();
 }
 
+TEST(ProcessTest, MayOpenAsManyFilesAsAllowed) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit fewer = before;
+  fewer.rlim_cur = before.rlim_max / 2;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  const Process process(kPlain);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  process.address();
+  rlimit its = {};
+  ASSERT_EQ(prlimit(process.pid(), RLIMIT_NOFILE, nullptr, &its), 0);
+  EXPECT_EQ(its.rlim_cur, before.rlim_max);
+}
+
 TEST(ProcessTest, FailedStartIsOneLineAndCodeOne) {
   const testing::LoopbackSocket taken;
   taken.Listen(1);
@@ -108,6 +123,11 @@ TEST(ProcessTest, WrongFlagsAreCodeTwo) {
       {{"extra"}, "unexpected argument extra"},
       {{}, "--insecure or --tls-certs-dir DIR is needed"},
       {{"--insecure", "--address", "nonsense"}, "--address: \"nonsense\""},
+      {{"--insecure", "--metrics-address", "nonsense"},
+       "--metrics-address: \"nonsense\""},
+      {{"--insecure", "--metrics-address", "127.0.0.1:65536"},
+       "accepted: HOST:PORT or :PORT, the port from 0 to 65535"},
+      {{"--insecure", "--metrics-address", "127.0.0.1:"}, "is not accepted"},
       {{"--insecure", "--address", ":65536"}, "the port from 0 to 65535"},
       {{"--insecure", "--network", "udp"}, "--network"},
       {{"--insecure", "--max-recv-message-size", "0"}, "1 to 2047"},

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/file_limit.h"
+
+#include <sys/resource.h>
+
+namespace fncache {
+
+void RaiseFileLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace fncache
