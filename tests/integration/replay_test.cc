@@ -142,8 +142,8 @@ TEST(ReplayCommand, TellsPlaysAndJudges) {
 
   // Without a question, the daemon's own settings are played.
   const json same = Replay(trace, {"--by", "function"})["settings"][0];
-  // What they give is for Prediction, where the machine has time. The calls
-  // themselves are those that the load counted.
+  // Prediction, where the machine has time, compares the rate that they give.
+  // The trace has the calls that the load counted.
   ASSERT_EQ(same["by"].size(), 1u);
   EXPECT_EQ(same["by"][0]["measured_function_runs"], measured["function_runs"]);
   EXPECT_DOUBLE_EQ(same["by"][0]["measured_hit_rate"].get<double>(),

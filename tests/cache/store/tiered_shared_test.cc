@@ -68,8 +68,8 @@ class TieredSharedTest : public FilledTiersTest {
   }
 
   std::unique_ptr<TieredStore> other_;
-  // What hooks count and note: until TearDown, after a test's own variables,
-  // the store's threads send commands.
+  // For hooks: the store's threads send commands until TearDown, when a test's
+  // own variables are gone.
   std::atomic<int> commands_{0};
   std::atomic<int> writes_{0};
   std::atomic<int> looks_{0};
