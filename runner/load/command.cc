@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/file.h"
+#include "common/file_limit.h"
 #include "common/standard_streams.h"
 #include "common/threads.h"
 #include "common/utf8.h"
@@ -532,6 +533,7 @@ int ReportMain(int argc, char** argv) {
   const auto options = ParseReportOptions(argc, argv);
   if (!options.ok()) return Fail(kBadUsage, options.status().message());
   if (options->help) return PrintResult("fncache load", LoadHelp());
+  RaiseFileLimit();
   std::vector<LoadResults> runs;
   for (const std::string& path : options->files) {
     auto results = ReadResults(path);
