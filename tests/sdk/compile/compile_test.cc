@@ -88,6 +88,25 @@ TEST(HeavyCompileTest, TheFunctionsOfTheDesignCompileWithoutWarnings) {
   EXPECT_TRUE(compiled.ok) << compiled.output;
 }
 
+TEST(HeavyCompileTest, OneHeaderIsEnough) {
+  const TempDir dir;
+  WriteFile(dir.File("one.cpp"), R"(#include <fncache/function.h>
+namespace fn = fncache::function;
+void Gone(fn::Context& ctx) { ctx.fail(absl::UnavailableError("gone")); }
+int main() {
+  fn::ServerOptions options;
+  options.interceptor = [](std::string_view, const fn::Metadata&,
+                           fn::Continuation call) {
+    call.Finish(absl::CancelledError(""));
+  };
+  return fn::Server::Start(options, Gone).ok() ? 0 : 1;
+}
+)");
+  const Compiled compiled =
+      Compile(dir.File("one.cpp"), "-fsyntax-only -Wall -Wextra -Werror");
+  EXPECT_TRUE(compiled.ok) << compiled.output;
+}
+
 TEST(HeavyCompileTest, EachMistakeIsAnErrorOnItsLineAndItsNeighbourIsNot) {
   const std::string file = Source("mistakes.cpp");
   const Compiled right =
@@ -170,10 +189,13 @@ TEST(HeavyCompileTest, AFunctionCompilesInHalfTheTimeOfGrpcsHeaders) {
   const auto model = Generate(*documents, {});
   ASSERT_TRUE(model.ok()) << model.status();
   ASSERT_TRUE(WriteHeaders(*model, dir.path()).ok());
-  // A function without this SDK includes gRPC and the protocol.
+  // A function without this SDK includes all this to serve the same.
   WriteFile(dir.File("grpc.cpp"),
+            "#include <grpcpp/ext/proto_server_reflection_plugin.h>\n"
             "#include <grpcpp/grpcpp.h>\n"
-            "#include \"proto/function_v1.grpc.pb.h\"\n");
+            "#include <grpcpp/health_check_service_interface.h>\n"
+            "#include \"proto/function_v1.grpc.pb.h\"\n"
+            "#include \"proto/function_v1beta1.grpc.pb.h\"\n");
   const std::string flags =
       absl::StrCat("-O2 -c -o ", dir.File("object"), " -I ", dir.path(), " -I ",
                    (BuildFolder() / "generated").string());

@@ -26,18 +26,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/config.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "fncache/function/resource.h"
 #include "fncache/function/value.h"
-
-// <absl/status/status.h> costs more to compile than all of the SDK. A function
-// that calls fail() includes it.
-namespace absl {
-ABSL_NAMESPACE_BEGIN
-class Status;
-ABSL_NAMESPACE_END
-}  // namespace absl
 
 namespace fncache::sdk {
 class Call;

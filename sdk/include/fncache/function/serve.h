@@ -19,19 +19,10 @@
 #include <string>
 #include <string_view>
 
-#include "absl/base/config.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "fncache/function/context.h"
-
-// Callers of Server::Start include <absl/status/statusor.h>.
-namespace absl {
-ABSL_NAMESPACE_BEGIN
-class Status;
-template <typename T>
-class StatusOr;
-enum class StatusCode : int;
-ABSL_NAMESPACE_END
-}  // namespace absl
 
 namespace fncache::function {
 
