@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Members of Resource.
+// Members of Resource, and Secrets.
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "fncache/function/context.h"
@@ -129,6 +131,17 @@ Resource Resource::connection_detail(
     composed_->connection_details[std::string(key)] = value;
   }
   return *this;
+}
+
+Secret Secrets::operator[](std::string_view key) const {
+  const auto found = all_.find(key);
+  return found == all_.end() ? absent_ : found->second;
+}
+
+std::vector<std::string> Secrets::keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, secret] : all_) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace fncache::function

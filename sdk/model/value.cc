@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -198,34 +199,43 @@ void StartObject(const Ref& node) { sdk::StartNode(node.get(), Kind::kObject); }
 
 std::string PathOf(const Ref& node) { return sdk::PathOf(node.get()); }
 
-template <class T>
-T Read(const Ref& ref, Origin* origin) {
+// What Look found, as a presence and its sources.
+static void Describe(const Ref& ref, const Node* shown, Origin* origin) {
   Node* const node = ref.get();
-  const Node* const shown = sdk::Look(node);
-  T value{};
   if (shown == nullptr) {
     origin->sources = Refs(sdk::SourcesOf(node));
     origin->presence =
         origin->sources.empty() ? Presence::kFinal : Presence::kAwaited;
     if (origin->sources.empty()) origin->sources.push_back(ref);
-    return value;
+    return;
   }
   if (node->document->section != sdk::Section::kAlone) {
     origin->sources.push_back(ref);
   }
-  if (shown->kind == Kind::kNull) {
-    // Where a value may still come, a null is none yet.
-    origin->presence =
-        node->document->awaits ? Presence::kAwaited : Presence::kNull;
-    return value;
-  }
+  // Where a value may still come, a null is none yet.
+  origin->presence = shown->kind != Kind::kNull ? Presence::kValue
+                     : node->document->awaits   ? Presence::kAwaited
+                                                : Presence::kNull;
+}
+
+Origin OriginOf(const Ref& node) {
+  Origin origin;
+  Describe(node, sdk::Look(node.get()), &origin);
+  return origin;
+}
+
+template <class T>
+T Read(const Ref& ref, Origin* origin) {
+  const Node* const shown = sdk::Look(ref.get());
+  Describe(ref, shown, origin);
+  T value{};
+  if (origin->presence != Presence::kValue) return value;
   if (!Scalar<T>::Read(*shown, &value)) {
     sdk::ReportFatal(absl::StrCat(PathOf(ref), ": must be ", Scalar<T>::kName,
                                   ", is ", sdk::KindName(shown->kind)));
     origin->presence = Presence::kFinal;
     return T{};
   }
-  origin->presence = Presence::kValue;
   return value;
 }
 
@@ -409,5 +419,7 @@ template class Field<bool>;
 template class Field<int64_t>;
 template class Field<double>;
 template class Field<IntOrString>;
+
+void PrintTo(const Secret& /*secret*/, std::ostream* out) { *out << "Secret"; }
 
 }  // namespace fncache::function

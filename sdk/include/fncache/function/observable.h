@@ -122,6 +122,8 @@ struct Origin {
   std::string error;
 };
 
+// Whether the node has a value, of any kind, and where it comes from.
+Origin OriginOf(const Ref& node);
 // The node's value as a T; T{} where it has none.
 template <class T>
 T Read(const Ref& node, Origin* origin);

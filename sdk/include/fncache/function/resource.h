@@ -66,15 +66,8 @@ class Secrets {
       : exists_(exists), all_(std::move(all)), absent_(std::move(absent)) {}
   bool exists() const { return exists_; }
   explicit operator bool() const { return exists_; }
-  Secret operator[](std::string_view key) const {
-    const auto found = all_.find(key);
-    return found == all_.end() ? absent_ : found->second;
-  }
-  std::vector<std::string> keys() const {
-    std::vector<std::string> keys;
-    for (const auto& [key, secret] : all_) keys.push_back(key);
-    return keys;
-  }
+  Secret operator[](std::string_view key) const;
+  std::vector<std::string> keys() const;
 
  private:
   bool exists_ = false;

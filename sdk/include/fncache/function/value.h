@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -150,6 +151,10 @@ class Value {
   friend bool operator!=(const Value& value, const U& plain) {
     return !(value == plain);
   }
+  template <class T>
+  Value& merge(const Map<T>& other) {
+    return merge(Value(other.ref()));
+  }
 
   const internal::Ref& ref() const { return node_; }
 
@@ -228,6 +233,12 @@ class List {
     element = value;
     internal::DropUnset(element.ref());
     return element;
+  }
+  // Takes the same as a Value's `add`.
+  template <class U, class V = T,
+            class = std::enable_if_t<std::is_same_v<V, Value>>>
+  Handle add(const U& value) {
+    return Value(node_).add(value);
   }
   void push_back(const internal::AssignedTo<T>& value) { add(value); }
   void clear() { internal::Clear(node_); }
@@ -325,6 +336,10 @@ class Object {
   std::vector<std::string> keys() const { return internal::KeysOf(node_); }
   void clear() { internal::Clear(node_); }
   void merge(const Value& other) { internal::Merge(node_, other.ref()); }
+  template <class T>
+  void merge(const Map<T>& other) {
+    internal::Merge(node_, other.ref());
+  }
   operator Value() const { return Value(node_); }  // NOLINT
 
   const internal::Ref& ref() const { return node_; }
@@ -369,6 +384,9 @@ class Secret {
   Observable<std::string> value_;
 };
 
+// For GoogleTest, which would print its bytes.
+void PrintTo(const Secret& secret, std::ostream* out);
+
 inline Value& Value::operator=(const Secret& secret) {
   return *this = secret.observable();
 }
@@ -387,10 +405,18 @@ Observable<T> Observed(const Field<T>& field) {
 inline Observable<std::string> Observed(const Secret& secret) {
   return secret.observable();
 }
+// Whether it is the handle of a node: a Value, an Object, a List or a Map.
+template <class T, class = void>
+inline constexpr bool kIsHandle = false;
+template <class T>
+inline constexpr bool
+    kIsHandle<T, std::void_t<decltype(std::declval<const T&>().ref())>> = true;
 template <class T>
 auto Observed(const T& plain) {
   using Scalar = ScalarOfT<T>;
-  if constexpr (std::is_void_v<Scalar>) {
+  if constexpr (kIsHandle<T>) {
+    return Observable<T>(OriginOf(plain.ref()), plain);
+  } else if constexpr (std::is_void_v<Scalar>) {
     return Observable<T>(plain);
   } else {
     return Observable<Scalar>(plain);
@@ -475,6 +501,14 @@ Observable<std::string> Concat(const T&... pieces) {
 
 // Compact JSON of everything at and below `value`, keys sorted.
 Observable<std::string> Json(const Value& value);
+template <class T>
+Observable<std::string> Json(const List<T>& list) {
+  return Json(Value(list.ref()));
+}
+template <class T>
+Observable<std::string> Json(const Map<T>& map) {
+  return Json(Value(map.ref()));
+}
 // RFC 4648, section 4, with padding.
 Observable<std::string> Base64(const Observable<std::string>& text);
 // The document that `text` is, as Kubernetes reads YAML. Broken YAML makes the
