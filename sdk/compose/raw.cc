@@ -23,12 +23,24 @@ void MergeRawResponse(Context& ctx, std::string_view response) {
   sdk::Call* const call = ctx.call();
   call->raw = true;
   sdk::lazy::RunFunctionResponse parsed;
-  if (parsed.ParseFromArray(response.data(),
-                            static_cast<int>(response.size()))) {
-    call->raw_responses.emplace_back(response);
-  } else {
+  if (!parsed.ParseFromArray(response.data(),
+                             static_cast<int>(response.size()))) {
     call->Fatal("the raw response is no RunFunctionResponse");
+    return;
   }
+  for (const sdk::lazy::Result& result : parsed.results()) {
+    call->author_fatal |= result.severity() == sdk::lazy::SEVERITY_FATAL;
+  }
+  // A FATAL response has these as well, in the order of calls.
+  sdk::lazy::RunFunctionResponse reports;
+  reports.mutable_results()->Swap(parsed.mutable_results());
+  reports.mutable_conditions()->Swap(parsed.mutable_conditions());
+  if (parsed.has_requirements()) {
+    reports.mutable_requirements()->Swap(parsed.mutable_requirements());
+    parsed.clear_requirements();
+  }
+  call->response->MergeFrom(reports);
+  call->raw_responses.push_back(parsed.SerializeAsString());
 }
 
 }  // namespace fncache::function

@@ -434,6 +434,33 @@ TEST(Response, RawMessages) {
               ElementsAre("FATAL: the raw response is no RunFunctionResponse"));
 }
 
+TEST(Response, AFatalRawResultMakesTheCallFatal) {
+  Caller call;
+  call.Desired("d", "{kind: D}");
+  const v1::State desired = call.request.desired();
+  call([](fn::Context& ctx) {
+    ctx.normal("before");
+    ctx.remove("d");
+    v1::RunFunctionResponse more;
+    more.mutable_meta()->mutable_ttl()->set_seconds(5);
+    (*more.mutable_desired()->mutable_resources())["e"];
+    (*more.mutable_requirements()->mutable_resources())["r"].set_kind("R");
+    more.add_conditions()->set_type("C");
+    more.add_results()->set_message("raw");
+    more.mutable_results(0)->set_severity(v1::SEVERITY_FATAL);
+    fn::MergeRawResponse(ctx, more.SerializeAsString());
+    EXPECT_FALSE(ctx.ok());
+    ctx.normal("after");
+  });
+  EXPECT_THAT(call.Results(),
+              ElementsAre("NORMAL: before", "FATAL: raw", "NORMAL: after"));
+  EXPECT_EQ(call.response.desired().SerializeAsString(),
+            desired.SerializeAsString());
+  EXPECT_FALSE(call.response.meta().has_ttl());
+  EXPECT_EQ(call.response.conditions_size(), 1);
+  EXPECT_EQ(call.response.requirements().resources().at("r").kind(), "R");
+}
+
 TEST(Response, ARequestThatIsNoMessageIsInternal) {
   EXPECT_EQ(sdk::Run([](fn::Context&) {}, fn::Options(), "\xff", CallInfo())
                 .status.code(),

@@ -16,7 +16,8 @@ namespace fncache::function {
 // The RunFunctionRequest without its tag. Lives as long as the call.
 std::string_view RawRequest(Context& ctx);
 // A RunFunctionResponse that is merged into the response, as protobuf merges
-// messages, unless the call is FATAL. Bytes that are none are FATAL.
+// messages. A FATAL result in it makes the call FATAL, and so do bytes that are
+// no message. A FATAL response has its results, conditions and requirements.
 void MergeRawResponse(Context& ctx, std::string_view response);
 
 }  // namespace fncache::function
