@@ -96,8 +96,8 @@ Resource Context::resource(std::string_view name, std::string_view api_version,
     sdk::Node* field = sdk::ChildOf(root, key);
     if (!call_->CheckText(Absl(text), absl::StrCat(path, ".", key))) continue;
     if (!Agrees(field, Absl(text))) {
-      call_->Fatal(absl::StrCat(sdk::PathOf(field), ": cannot become ",
-                                Absl(text), ", it is another already"));
+      call_->Fatal(absl::StrCat(sdk::PathOf(field),
+                                ": cannot change, it is another already"));
     } else if (sdk::Peek(field) == nullptr) {
       Value(Ref(field)) = text;
     }

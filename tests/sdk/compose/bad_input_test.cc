@@ -302,6 +302,12 @@ TEST(BadInput, NoTextHasAValueOfTheRequest) {
       },
       [](fn::Context& ctx) { ctx.existing("a").observed()["spec"]["x"] = 1; },
       [](fn::Context& ctx) { ctx.resource("d", "v1", "A"); },
+      [](fn::Context& ctx) {
+        ctx.resource("n", "v1", "N");
+        const fn::Value input = ctx.input();
+        ctx.resource("n", input["apiVersion"].as<std::string>().value(),
+                     input["kind"].as<std::string>().value());
+      },
       [](fn::Context& ctx) { ctx.input()["spec"]["x"].keys(); },
       [](fn::Context& ctx) { ctx.context("k")["spec"]["list"].keys(); },
       [](fn::Context& ctx) {

@@ -102,19 +102,19 @@ TEST(Emission, AnotherKindThanAnEarlierStepsIsFatal) {
   call.Desired("a", "{apiVersion: v1, kind: A}");
   call([](fn::Context& ctx) { ctx.resource("a", "v1", "B"); });
   EXPECT_THAT(call.Results(),
-              ElementsAre("FATAL: desired.resources.a.kind: cannot become B, "
+              ElementsAre("FATAL: desired.resources.a.kind: cannot change, "
                           "it is another already"));
   EXPECT_EQ(call.Resource("a"), YamlAsJson("{apiVersion: v1, kind: A}"));
   call([](fn::Context& ctx) { ctx.resource("a", "v2", "A"); });
   EXPECT_THAT(call.Results(),
               ElementsAre("FATAL: desired.resources.a.apiVersion: cannot "
-                          "become v2, it is another already"));
+                          "change, it is another already"));
   call([](fn::Context& ctx) {
     ctx.resource("b", "v1", "B");
     ctx.resource("b", "v1", "C");
   });
   EXPECT_THAT(call.Results(),
-              ElementsAre("FATAL: desired.resources.b.kind: cannot become C, "
+              ElementsAre("FATAL: desired.resources.b.kind: cannot change, "
                           "it is another already"));
 }
 
