@@ -38,6 +38,11 @@ struct Line {
   CommandLine* init;
 };
 
+// A variable of a shell that is not set: neither `/` nor `.` is meant.
+std::string WhyNoFolder(const std::string& folder) {
+  return folder.empty() ? "must not be empty" : "";
+}
+
 Line MakeLine(Flags* flags) {
   Line made;
   made.top.Footer(R"(
@@ -57,7 +62,8 @@ Exit codes: 0; 1 if it cannot be done; 2 for flags that do not fit.)");
       .Required();
   generate->AddOption("--out", &flags->out, "Headers go to DIR/model")
       .TypeName("DIR")
-      .Required();
+      .Required()
+      .Check(&WhyNoFolder);
   generate
       ->AddOption("--kind", &flags->kinds,
                   "Only this kind, and what it is made of")
@@ -89,7 +95,8 @@ cannot be written; 2 for flags that do not fit.)");
   made.init = init;
   init->Usage({"[flags] DIR"});
   init->AddOption("DIR", &flags->init.folder, "A new or empty folder")
-      .Required();
+      .Required()
+      .Check(&WhyNoFolder);
   init->AddOption("--name", &flags->init.name,
                   "The function's name; default: function- and the folder's")
       .TypeName("function-NAME");

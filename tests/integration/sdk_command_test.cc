@@ -121,6 +121,12 @@ TEST_F(SdkCommandTest, FlagsThatDoNotFit) {
   EXPECT_EQ(Sdk({"generate", "x.yaml"}).code, 2);
   EXPECT_EQ(Sdk({"init"}).code, 2);
   EXPECT_EQ(Sdk({"init", "a", "b"}).code, 2);
+  // As of a variable that is not set.
+  ExpectError({"generate", traps_ + "types.yaml", "--out", ""}, 2,
+              " generate: --out: must not be empty; see fncache sdk generate "
+              "--help");
+  ExpectError({"init", "", "--name", "function-a"}, 2,
+              " init: DIR: must not be empty; see fncache sdk init --help");
 }
 
 }  // namespace
