@@ -39,12 +39,13 @@ absl::StatusOr<std::string> NameOf(const InitOptions& options) {
     name = fs::path(FollowedPath(options.folder)).filename().string();
     if (!absl::StartsWith(name, kPrefix)) name = absl::StrCat(kPrefix, name);
   }
-  static const auto* const label = new RE2("[a-z]([-a-z0-9]{0,61}[a-z0-9])?");
+  static const auto* const label =
+      new RE2("function-[a-z0-9]([-a-z0-9]{0,52}[a-z0-9])?");
   if (!RE2::FullMatch(name, *label)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options.name.empty() ? absl::StrCat(name, ": give a name with --name")
                              : absl::StrCat("--name: ", name),
-        "; accepted: at most 63 of a-z, 0-9 and -, from a letter on"));
+        "; accepted: function-NAME, at most 63 of a-z, 0-9 and -"));
   }
   return name;
 }

@@ -69,12 +69,18 @@ TEST(InitTest, TheNameIsGivenOrTheFolders) {
   EXPECT_EQ(name("/x/storage", ""), "function-storage");
   EXPECT_EQ(name("/x/function-storage/", ""), "function-storage");
   EXPECT_EQ(name("/x/y", "function-storage"), "function-storage");
-  EXPECT_EQ(name("/x/y", "storage"), "storage");
-  for (const char* const wrong : {"A", "a_b", "-a", "a-", "a b", "9", "a.b"}) {
-    EXPECT_THAT(ErrorOf({"/x", wrong, ""}), HasSubstr("accepted: at most 63"))
-        << wrong;
+  const std::string longest = "function-" + std::string(54, 'a');
+  EXPECT_EQ(name("/x/y", longest), longest);
+  // `test` is a target of CMake's own, `models` one of the template.
+  for (const char* const wrong :
+       {"A", "a_b", "-a", "a-", "a b", "9", "a.b", "test", "models", "function",
+        "function-", "function--a", "function-A", "function-a-"}) {
+    EXPECT_EQ(ErrorOf({"/x", wrong, ""}),
+              absl::StrCat("--name: ", wrong,
+                           "; accepted: function-NAME, at most 63 of a-z, 0-9 "
+                           "and -"));
   }
-  EXPECT_THAT(ErrorOf({"/x", std::string(64, 'a'), ""}), HasSubstr("--name"));
+  EXPECT_THAT(ErrorOf({"/x", longest + "a", ""}), HasSubstr("--name"));
   EXPECT_THAT(ErrorOf({"/x/My Folder", "", ""}),
               HasSubstr("give a name with --name"));
 }
