@@ -84,7 +84,7 @@ constexpr char kFamilies[] =
     R"(|CLOCK_(BOOTTIME|MONOTONIC|REALTIME|TAI|PROCESS|THREAD)[A-Z_]*|SEEK_(CUR|DATA|END|HOLE|SET))"
     R"(|CPU_(ALLOC|ALLOC_SIZE|AND|CLR|COUNT|EQUAL|FREE|ISSET|OR|SET|SETSIZE|XOR|ZERO)(_S)?)"
     R"(|FD_(CLR|ISSET|SET|SETSIZE|ZERO))"
-    R"(|__\w*|_[A-Z][A-Z0-9_]*|_ISw?bit|_(Alignas|Alignof|Atomic|BitInt|Bool|Complex|Float\w+|Generic|Imaginary|Noreturn|Static_assert|Thread_local))";
+    R"(|__\w*|_[A-Z][A-Z0-9_]*|_ISw?bit|_(Alignas|Alignof|Atomic|BitInt|Bool|Complex|Float\w+|Generic|Imaginary|Noreturn|Pragma|Static_assert|Thread_local))";
 
 std::string Sanitized(absl::string_view wire) {
   std::string name(wire);

@@ -26,10 +26,10 @@ TEST(NamesTest, NamesAreTheWiresButForWhatNoCompilerTakes) {
 
 TEST(NamesTest, ReservedWordsGetAnUnderscore) {
   for (const char* const word :
-       {"int",      "bool",   "class",      "template", "and",      "xor_eq",
-        "errno",    "unix",   "linux",      "EOF",      "NULL",     "INT_MAX",
-        "SIGINT",   "EINVAL", "assert",     "co_await", "requires", "typeof",
-        "__FILE__", "_Bool",  "_GNU_SOURCE"}) {
+       {"int",      "bool",   "class",   "template",   "and",      "xor_eq",
+        "errno",    "unix",   "linux",   "EOF",        "NULL",     "INT_MAX",
+        "SIGINT",   "EINVAL", "assert",  "co_await",   "requires", "typeof",
+        "__FILE__", "_Bool",  "_Pragma", "_GNU_SOURCE"}) {
     EXPECT_EQ(CppName(word), absl::StrCat(word, "_"));
   }
 }
