@@ -78,7 +78,7 @@ set(cmake ${CMAKE_SOURCE_DIR}/sdk/cmake)
 configure_file(${cmake}/fncache_functionConfig.cmake.in ${CMAKE_BINARY_DIR}/sdk/fncache_functionConfig.cmake @ONLY)
 include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/sdk/fncache_functionConfigVersion.cmake
-  VERSION ${PROJECT_VERSION} COMPATIBILITY ExactVersion)
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 # In a Debian package of their own (Package.cmake).
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/sdk/include/fncache DESTINATION include COMPONENT sdk)
 install(TARGETS fncache_function_archive fncache_testing_archive ARCHIVE DESTINATION lib COMPONENT sdk)
