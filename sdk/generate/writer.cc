@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/utf8.h"
 
@@ -95,12 +96,10 @@ class Writer {
     return title;
   }
 
+  // No two files have one guard: only a `_` of the file's name is before a 0.
   static std::string Guard(absl::string_view file) {
-    std::string guard = absl::AsciiStrToUpper(file);
-    for (char& c : guard) {
-      if (!absl::ascii_isalnum(c)) c = '_';
-    }
-    return guard + "_";
+    return absl::StrCat(
+        absl::StrReplaceAll(file, {{"_", "_0"}, {"/", "_"}, {".", "_"}}), "_");
   }
 
   static std::string Namespace(const Place& place) {
