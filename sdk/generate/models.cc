@@ -254,10 +254,15 @@ class Builder {
     }
     members.merge(ObjectMembers());
     members.insert(made->name);
-    Names names(std::move(members));
+    Names names(members);
     std::vector<const Json*> properties;
-    if (HasFields(schema, "properties")) {
+    // Those that keep their names come first, so that no other field has one.
+    for (const bool keeps : {true, false}) {
+      if (!HasFields(schema, "properties")) break;
       for (const auto& [wire, property] : schema["properties"].items()) {
+        if (keeps != (CppName(wire) == wire && members.count(wire) == 0)) {
+          continue;
+        }
         // The base knows these.
         if (model &&
             (wire == "apiVersion" || wire == "kind" || wire == "metadata")) {

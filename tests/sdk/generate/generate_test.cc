@@ -425,6 +425,27 @@ TEST(GenerateTest, NoTwoHeadersHaveOneGuard) {
   EXPECT_NE(Guard("a.io"), Guard("A.io"));
 }
 
+TEST(GenerateTest, AFieldThatKeepsItsNameIsBeforeOthers) {
+  const std::string header = HeaderOf(R"({properties: {
+      a-b: {type: object, properties: {x: {type: boolean}}},
+      a_b: {type: object, properties: {x: {type: string}}},
+      int: {type: string}, int_: {type: string},
+      keys: {type: string}, keys_: {type: string}}})");
+  for (const char* const line :
+       {"A_b a_b() const { return A_b(At(\"a_b\")); }",
+        "A_b_2 a_b_2() const { return A_b_2(At(\"a-b\")); }",
+        " int_() const { return ::fncache::function::Field<::std::string>(At("
+        "\"int_\")); }",
+        " int__2() const { return ::fncache::function::Field<::std::string>(At("
+        "\"int\")); }",
+        " keys_() const { return ::fncache::function::Field<::std::string>(At("
+        "\"keys_\")); }",
+        " keys__2() const { return ::fncache::function::Field<::std::string>("
+        "At(\"keys\")); }"}) {
+    EXPECT_THAT(header, HasSubstr(line));
+  }
+}
+
 TEST(GenerateTest, NoNameLeavesTheFolder) {
   EXPECT_THAT(
       Files(Made(Crd(Version("{}", "../v1"), "'../../etc'", "'/../k'"))),
