@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -87,54 +88,70 @@ void ForEachLeaf(const Json& json, const std::string& path, const Each& each) {
   }
 }
 
-// Whether the value is the time of the call, or a text has it in it.
-bool IsNear(const Json& leaf, absl::Time start, absl::Time end) {
-  const auto near = [&](absl::Time time) {
-    return time >= start - absl::Seconds(1) && time <= end;
-  };
-  if (leaf.is_number()) {
-    const double number = leaf.get<double>();
+// The time of a call: from `start` to `end`. A time that the request has, too,
+// is none.
+struct CallTime {
+  // `unit`: the least that the value tells apart.
+  bool Is(absl::Time time, absl::Duration unit) const {
+    return time >= start - unit && time <= end;
+  }
+
+  bool Is(double number) const {
+    const absl::string_view bytes(reinterpret_cast<const char*>(&number),
+                                  sizeof(number));
+    if (std::abs(number) >= 1e19 || absl::StrContains(request, bytes)) {
+      return false;
+    }
     for (const double unit : {1.0, 1e3, 1e6, 1e9}) {
-      if (std::abs(number) < 1e19 &&
-          near(absl::UnixEpoch() + absl::Seconds(number / unit))) {
+      if (Is(absl::UnixEpoch() + absl::Seconds(number / unit),
+             absl::Seconds(1))) {
         return true;
       }
     }
     return false;
   }
-  if (!leaf.is_string()) return false;
-  static const RE2* const kTime = new RE2(
-      R"((\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)))");
-  const std::string& text = leaf.get_ref<const std::string&>();
-  re2::StringPiece rest(text);
-  std::string found;
-  absl::Time time;
-  while (RE2::FindAndConsume(&rest, *kTime, &found)) {
-    if (absl::ParseTime(absl::RFC3339_full, found, &time, nullptr) &&
-        near(time)) {
-      return true;
-    }
-  }
-  return false;
-}
 
-// The path of a value of the response that is the time of the call. A time that
-// the request has is none.
-std::string TimePath(const std::string& request,
-                     const proto::RunFunctionResponse& response,
-                     absl::Time start, absl::Time end) {
+  // Whether the value is the time, or a text has it in it.
+  bool Is(const Json& leaf) const {
+    if (leaf.is_number()) return Is(leaf.get<double>());
+    if (!leaf.is_string()) return false;
+    static const RE2* const kTime =
+        new RE2(R"(((\d{4}-\d\d-\d\dT\d\d:\d\d)(:\d\d(?:\.\d+)?)?)"
+                R"((Z|[+-]\d\d:\d\d)|\d{10,19}))");
+    re2::StringPiece rest(leaf.get_ref<const std::string&>());
+    std::string found, minute, second, zone;
+    while (
+        RE2::FindAndConsume(&rest, *kTime, &found, &minute, &second, &zone)) {
+      if (absl::StrContains(request, found)) continue;
+      double number = 0;
+      absl::Time time;
+      if (minute.empty()) {
+        if (absl::SimpleAtod(found, &number) && Is(number)) return true;
+        continue;
+      }
+      const bool exact = !second.empty();
+      if (absl::ParseTime(absl::RFC3339_full,
+                          absl::StrCat(minute, exact ? second : ":00", zone),
+                          &time, nullptr) &&
+          Is(time, exact ? absl::Seconds(1) : absl::Minutes(1))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const std::string& request;
+  const absl::Time start, end;
+};
+
+// The path of a value of the response that is the time of the call.
+std::string TimePath(const proto::RunFunctionResponse& response,
+                     const CallTime& call) {
   std::string result;
-  ForEachLeaf(
-      ToJson(response), "", [&](const Json& leaf, const std::string& path) {
-        if (!result.empty() || !IsNear(leaf, start, end)) return;
-        const double number = leaf.is_number() ? leaf.get<double>() : 0;
-        const absl::string_view given =
-            leaf.is_string()
-                ? leaf.get_ref<const std::string&>()
-                : absl::string_view(reinterpret_cast<const char*>(&number),
-                                    sizeof(number));
-        if (!absl::StrContains(request, given)) result = path;
-      });
+  ForEachLeaf(ToJson(response), "",
+              [&](const Json& leaf, const std::string& path) {
+                if (result.empty() && call.Is(leaf)) result = path;
+              });
   return result;
 }
 
@@ -225,7 +242,7 @@ CheckResult CheckDeterministic(const Call& call, int rounds) {
   const auto fail = [&](const std::string& text) {
     return CheckResult(text, checker.calls);
   };
-  const std::string time = TimePath(bytes, base->response, start, end);
+  const std::string time = TimePath(base->response, {bytes, start, end});
   if (!time.empty()) return fail(time + " is the time of the call");
   uint64_t random = 1;
   for (int round = 0; round < rounds; ++round) {
@@ -330,8 +347,15 @@ CheckResult CheckSafe(const Call& call) {
     observed.erase(name);
     more = more && removed(path);
     observed[name] = checker.request.observed().resources().at(name);
-    if (!more) break;
-    if (observed[name].has_resource()) {
+    auto& details = *observed[name].mutable_connection_details();
+    for (const std::string& key : names(details)) {
+      std::string value;
+      value.swap(details[key]);
+      details.erase(key);
+      more = more && removed(PathBelow(path + ".connection_details", key));
+      details[key].swap(value);
+    }
+    if (more && observed[name].has_resource()) {
       more = remover.Fields(observed[name].mutable_resource(),
                             PathBelow(path, "resource"));
     }

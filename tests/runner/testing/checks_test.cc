@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checks, tried with functions that fail them.
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -54,13 +56,38 @@ TEST(CheckDeterministicTest, ATimeInAStatusIsFoundByItsPath) {
             kStatus);
 }
 
+TEST(CheckDeterministicTest, ATimeInATextIsFoundByItsPath) {
+  for (const auto& text : std::vector<std::function<std::string(absl::Time)>>{
+           [](absl::Time now) {
+             return absl::FormatTime("%Y-%m-%dT%H:%MZ", now,
+                                     absl::UTCTimeZone());
+           },
+           [](absl::Time now) {
+             return absl::StrCat("id-", absl::ToUnixSeconds(now));
+           },
+           [](absl::Time now) {
+             return absl::StrCat(absl::ToUnixNanos(now));
+           }}) {
+    EXPECT_EQ(CheckDeterministic(Sized([&](Context& ctx) {
+                ctx.composite()["status"]["at"] = text(ctx.now());
+              })).text(),
+              "desired.composite.resource.status.at is the time of the call");
+  }
+}
+
 TEST(CheckDeterministicTest, ATimeOfTheRequestIsNone) {
   const std::string now =
       absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
   Call call([](Context& ctx) {
     ctx.composite()["status"]["at"] =
         ctx.composite().observed()["metadata"]["creationTimestamp"];
-    ctx.composite()["status"]["n"] = ctx.composite().observed()["spec"]["n"];
+    ctx.composite()["status"]["since"] =
+        Concat("since ", ctx.composite()
+                             .observed()["metadata"]["creationTimestamp"]
+                             .as<std::string>());
+    ctx.composite()["status"]["n"] = Spec(ctx)["n"];
+    ctx.composite()["status"]["text"] =
+        Concat("n", Spec(ctx)["n"].as<int64_t>());
   });
   call.composite(
       absl::StrCat("{metadata: {creationTimestamp: '", now,
@@ -272,6 +299,22 @@ TEST(CheckSafeTest, ALoopOverAnAwaitedSelectorIsFoundByWhatItWaitsFor) {
             "without observed.resources.net, the response leaves out "
             "desired.resources.a, which is observed and was desired: it would "
             "be deleted");
+}
+
+TEST(CheckSafeTest, AConnectionDetailIsEnough) {
+  Call call([](Context& ctx) {
+    Resource db = ctx.resource("db", "v1", "DB");
+    if (!db.exists() || db.connection_details()["p.w"].has_value()) {
+      ctx.resource("user", "v1", "User");
+    }
+  });
+  call.observed("db", "{}")
+      .observed("user", "{}")
+      .connection_details("db", {{"a", "b"}, {"p.w", "x"}});
+  EXPECT_EQ(CheckSafe(call).text(),
+            "without observed.resources.db.connection_details.\"p.w\", the "
+            "response leaves out desired.resources.user, which is observed and "
+            "was desired: it would be deleted");
 }
 
 TEST(CheckSafeTest, FatalResponsesDeleteNothing) {

@@ -238,10 +238,10 @@ CheckResult CheckDeterministic(const Call& call, int rounds = 8);
 // must stay the same. Content that a mask may not hide stays as it is.
 CheckResult CheckReads(const Call& call, int rounds = 16);
 
-// Removes each observed resource, each of its fields and each required item,
-// one after the other, and all items of a requirement. A resource that is still
-// observed and was desired must not be left out. FATAL responses change
-// nothing, so they pass.
+// Removes each observed resource, each of its fields and connection details and
+// each required item, one after the other, and all items of a requirement. A
+// resource that is still observed and was desired must not be left out. FATAL
+// responses change nothing, so they pass: expect fatal() to be empty, too.
 CheckResult CheckSafe(const Call& call);
 
 namespace internal {
