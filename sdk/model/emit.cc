@@ -85,7 +85,8 @@ class Emitter {
       base = nullptr;
     }
     if (base != nullptr && base->kind != Kind::kObject) base = nullptr;
-    bool any = base != nullptr || own == nullptr || !own->implicit;
+    bool any = base != nullptr || observed != nullptr || own == nullptr ||
+               !own->implicit;
     // Three lists of children in the order of their keys, from their ends.
     size_t mine = own == nullptr ? 0 : own->children.size();
     size_t earlier = base == nullptr ? 0 : base->children.size();
@@ -128,14 +129,13 @@ class Emitter {
 
  private:
   // The content of a Value. `observed` is not null where what this layer lacks
-  // comes from there instead of the base. False: nothing is emitted.
+  // comes from there, before the base. False: nothing is emitted.
   bool Value(const Node* own, const Node* base, Node* observed) {
     if (own != nullptr && own->removed) return false;
     if (own == nullptr ||
         (own->kind == Kind::kUnset && own->awaited == nullptr)) {
-      const Node* const shown = observed != nullptr ? observed : base;
-      if (shown == nullptr || shown->kind == Kind::kUnset) return false;
-      return Content(shown, nullptr, nullptr);
+      if (observed != nullptr && Content(observed, base, nullptr)) return true;
+      return base != nullptr && Content(base, nullptr, nullptr);
     }
     const bool keeps_list = own->kind == Kind::kList && HasWait(own);
     if (own->awaited == nullptr && !keeps_list) {
@@ -150,12 +150,13 @@ class Emitter {
     if (kept_ != nullptr) kept_->push_back(own);
     Node* const there = Observed(own);
     if (there != nullptr) ReadWhole(there);
-    const bool has = there != nullptr && there->kind != Kind::kUnset;
-    if (own->kind == Kind::kObject) {
-      return Content(own, nullptr,
-                     has && there->kind == Kind::kObject ? there : nullptr);
+    if (own->kind == Kind::kObject &&
+        Content(own, base,
+                there != nullptr && there->kind == Kind::kObject ? there
+                                                                 : nullptr)) {
+      return true;
     }
-    return has && Content(there, nullptr, nullptr);
+    return there != nullptr && Content(there, base, nullptr);
   }
 
   bool Content(const Node* node, const Node* base, Node* observed) {

@@ -124,11 +124,9 @@ Node* NewElement(Node* list, size_t index) {
 
 void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
-  if (shown == nullptr) {
-    const std::vector<Node*> sources = SourcesOf(from);
-    if (!sources.empty()) AwaitNode(to, sources);
-    return;
-  }
+  const std::vector<Node*> sources = SourcesOf(from);
+  if (!sources.empty()) return AwaitNode(to, sources);
+  if (shown == nullptr) return;
   FillFromLayer(to, shown);
   if (shown->kind == Kind::kObject) {
     for (const absl::string_view key : Keys(from)) {
@@ -149,19 +147,40 @@ void Fill(Node* to, Node* from) {
   if (from->awaited != nullptr) AwaitNode(to, *from->awaited);
 }
 
+// `from`, or a copy where `to` is in the same document: one may be above the
+// other.
+Node* Apart(Node* to, Node* from) {
+  if (from->document != to->document) return from;
+  Document* const copy = to->document->arena()->NewDocument();
+  Fill(copy->root(), from);
+  return copy->root();
+}
+
+// What is awaited at the node or, if it is not set, above it; null for nothing.
+std::vector<Node*>* AwaitedAt(const Node* node) {
+  for (const Node* at = node; at != nullptr; at = at->parent) {
+    if (at->awaited != nullptr) return at->awaited;
+    if (at->removed) break;
+    // Below a value of this layer, only what is awaited there is.
+    if (at != node && at->kind != Kind::kUnset && at->kind != Kind::kObject) {
+      break;
+    }
+  }
+  return nullptr;
+}
+
 // The parents of a node that is written become objects and lists. False where
 // it cannot be written.
 bool MakeParents(Node* node);
 
 void MakeList(Node* list) {
   if (list->kind == Kind::kList) return;
+  const bool replaced = list->removed || list->kind != Kind::kUnset;
+  std::vector<Node*>* const awaited = replaced ? nullptr : AwaitedAt(list);
   const Node* const base =
-      list->removed || list->awaited != nullptr || list->kind != Kind::kUnset
-          ? nullptr
-          : BaseOf(list);
-  std::vector<Node*>* const awaited = list->awaited;
+      replaced || awaited != nullptr ? nullptr : BaseOf(list);
   // Handles of elements may exist already: fill those.
-  if (list->kind != Kind::kUnset || list->removed) Reset(list);
+  if (replaced) Reset(list);
   list->kind = Kind::kList;
   list->awaited = awaited;
   if (base == nullptr || base->kind != Kind::kList) return;
@@ -379,14 +398,14 @@ void ReadWhole(Node* node) {
 }
 
 std::vector<Node*> SourcesOf(Node* node) {
-  if (Peek(node) != nullptr || node->removed) return {};
-  for (const Node* at = node; at != nullptr; at = at->parent) {
-    if (at->awaited != nullptr) return *at->awaited;
-    if (at->removed) break;
-    // Below a value of this layer, only what is awaited there is.
-    if (at != node && at->kind != Kind::kUnset && at->kind != Kind::kObject) {
-      break;
-    }
+  if (const Node* const shown = Peek(node)) {
+    // Where a value may still come, a null is none yet.
+    if (shown->kind == Kind::kNull && node->document->awaits) return {node};
+    return {};
+  }
+  if (node->removed) return {};
+  if (const std::vector<Node*>* const awaited = AwaitedAt(node)) {
+    return *awaited;
   }
   if (node->document->awaits) return {node};
   return {};
@@ -455,8 +474,10 @@ void AwaitNode(Node* node, const std::vector<Node*>& sources) {
   if (!MakeParents(node)) return;
   if (node->awaited == nullptr && node->kind == Kind::kUnset) Reset(node);
   std::vector<Node*>* const all = node->document->arena()->NewSources();
-  *all = sources;
-  for (const Node* const source : sources) {
+  if (node->awaited != nullptr) *all = *node->awaited;
+  for (Node* const source : sources) {
+    if (std::find(all->begin(), all->end(), source) != all->end()) continue;
+    all->push_back(source);
     node->document->arena()->Retain(source->document->arena());
     AddDependency(node->document, source);
   }
@@ -474,61 +495,47 @@ void AddDependency(Document* to, const Node* from) {
 
 void CopyNode(Node* to, Node* from) {
   if (to == from) return;
-  const Node* shown = Look(from);
+  const Node* const shown = Look(from);
   if (IsDesired(to->document) && IsWholesale(from)) {
     ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
                              " cannot be copied as a whole"));
     return;
   }
-  std::vector<Node*> sources;
-  if (shown != nullptr && shown->kind == Kind::kNull &&
-      from->document->awaits) {
-    shown = nullptr;
-    sources = {from};
-  } else if (shown == nullptr) {
-    sources = SourcesOf(from);
-    if (sources.empty()) return;
+  if (shown == nullptr && SourcesOf(from).empty()) return;
+  from = Apart(to, from);
+  AddDependency(to->document, from);
+  for (Document* const document : from->document->dependencies) {
+    AddDependency(to->document, document->root());
   }
-  if (from->document == to->document) {
-    // One may be above the other.
-    Document* const copy = to->document->arena()->NewDocument();
-    Fill(copy->root(), from);
-    from = copy->root();
-  } else {
-    AddDependency(to->document, from);
-    for (Document* const document : from->document->dependencies) {
-      AddDependency(to->document, document->root());
-    }
-  }
-  if (shown == nullptr) {
-    if (!StartNode(to, Kind::kUnset)) return;
-    AwaitNode(to, sources);
-    return;
-  }
-  if (StartNode(to, shown->kind)) Fill(to, from);
+  if (StartNode(to, Kind::kUnset)) Fill(to, from);
 }
 
 void MergeNode(Node* to, Node* from) {
+  if (to == from) return;
   const Node* const shown = Look(from);
-  if (shown == nullptr || shown->kind != Kind::kObject ||
-      from->document == to->document || IsWholesale(from)) {
-    return CopyNode(to, from);
-  }
+  const std::vector<Node*> sources = SourcesOf(from);
   const Node* const target = Peek(to);
-  if (target == nullptr || target->kind != Kind::kObject) {
-    return CopyNode(to, from);
-  }
+  // What is awaited on either side may be an object.
+  const bool merges = (target == nullptr ? to->awaited != nullptr
+                                         : target->kind == Kind::kObject) &&
+                      (!sources.empty() ||
+                       (shown != nullptr && shown->kind == Kind::kObject)) &&
+                      !IsWholesale(from);
+  if (!merges) return CopyNode(to, from);
   if (!MakeParents(to)) return;
   MakeObject(to);
+  if (!sources.empty()) return AwaitNode(to, sources);
   to->implicit = false;
+  from = Apart(to, from);
   for (const absl::string_view key : Keys(from)) {
     MergeNode(ChildOf(to, key), ChildOf(from, key));
   }
   for (Node* const child : from->children) {
     if (child->awaited != nullptr && child->kind == Kind::kUnset) {
-      CopyNode(ChildOf(to, child->key), child);
+      MergeNode(ChildOf(to, child->key), child);
     }
   }
+  if (from->awaited != nullptr) AwaitNode(to, *from->awaited);
 }
 
 void RemoveNode(Node* node) {

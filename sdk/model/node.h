@@ -206,7 +206,8 @@ const Node* Peek(const Node* node);
 std::vector<absl::string_view> Keys(Node* node);
 // Elements of the list, fields of the object; 0 where it is absent.
 size_t Size(Node* node);
-// The sources if the node is absent and awaited, else none.
+// The sources if the node is absent and awaited, else none. Where a value may
+// still come, so is a null.
 std::vector<Node*> SourcesOf(Node* node);
 // Notes that everything at and below the node was read.
 void ReadWhole(Node* node);

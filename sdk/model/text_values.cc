@@ -154,11 +154,11 @@ Observable<std::string> Json(const Value& value) {
   Node* const node = value.ref().get();
   Origin origin;
   const Node* const shown = sdk::Look(node);
-  if (shown == nullptr) {
-    for (Node* const source : sdk::SourcesOf(node)) {
-      origin.presence = Presence::kAwaited;
-      origin.sources.emplace_back(source);
-    }
+  for (Node* const source : sdk::SourcesOf(node)) {
+    origin.presence = Presence::kAwaited;
+    origin.sources.emplace_back(source);
+  }
+  if (shown == nullptr || !origin.sources.empty()) {
     return {std::move(origin), {}};
   }
   origin.presence = Presence::kValue;
