@@ -143,7 +143,8 @@ class Emitter {
         return true;
       }
       // An earlier step may have another value, which stays until one is here.
-      return base != nullptr && own->implicit && HasWait(own) &&
+      return base != nullptr && own->implicit &&
+             (HasWait(own) || !own->hides_base) &&
              base->kind != Kind::kObject && Content(base, nullptr, nullptr);
     }
     // The observed value is emitted instead of what is awaited here.
@@ -161,10 +162,12 @@ class Emitter {
 
   bool Content(const Node* node, const Node* base, Node* observed) {
     const size_t before = out_.size();
+    bool any = !node->implicit;
     switch (node->kind) {
       case Kind::kUnset:
         return false;
       case Kind::kNull:
+        if (!any) return false;
         out_.Byte(0);
         out_.Byte(0x08);
         return true;
@@ -190,13 +193,11 @@ class Emitter {
       case Kind::kList:
         for (size_t i = node->size; i-- > 0;) {
           const size_t end = out_.size();
-          if (!Value(node->elements[i], nullptr, nullptr)) {
-            // A list keeps its length: an element without fields is {}.
-            out_.Byte(0);
-            out_.Byte(0x2a);
-          }
+          if (!Value(node->elements[i], nullptr, nullptr)) continue;
           out_.Head(0x0a, end);
+          any = true;
         }
+        if (!any) return false;
         out_.Head(0x32, before);
         return true;
     }

@@ -2,6 +2,7 @@
 #include "sdk/model/node.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -107,6 +108,9 @@ void FillFromLayer(Node* to, const Node* from) {
   to->implicit = from->implicit;
   to->boolean = from->boolean;
   to->number = from->number;
+  if (from->kind == Kind::kNumber && !std::isfinite(from->number)) {
+    WriteFails(to, "must be a finite number");
+  }
   to->text = from->kind == Kind::kText &&
                      from->document->arena() != to->document->arena()
                  ? to->document->arena()->Keep(from->text)
@@ -156,7 +160,8 @@ Node* Apart(Node* to, Node* from) {
   return copy->root();
 }
 
-// What is awaited at the node or, if it is not set, above it; null for nothing.
+// Sources of what is awaited at the node or, if it is not set, above it; null
+// for none.
 std::vector<Node*>* AwaitedAt(const Node* node) {
   for (const Node* at = node; at != nullptr; at = at->parent) {
     if (at->awaited != nullptr) return at->awaited;
@@ -176,14 +181,17 @@ bool MakeParents(Node* node);
 void MakeList(Node* list) {
   if (list->kind == Kind::kList) return;
   const bool replaced = list->removed || list->kind != Kind::kUnset;
-  std::vector<Node*>* const awaited = replaced ? nullptr : AwaitedAt(list);
+  std::vector<Node*>* const awaited =
+      replaced ? list->awaited : AwaitedAt(list);
   const Node* const base =
       replaced || awaited != nullptr ? nullptr : BaseOf(list);
   // Handles of elements may exist already: fill those.
   if (replaced) Reset(list);
   list->kind = Kind::kList;
   list->awaited = awaited;
-  if (base == nullptr || base->kind != Kind::kList) return;
+  list->hides_base = replaced;
+  list->implicit = base == nullptr || base->kind != Kind::kList;
+  if (list->implicit) return;
   list->size = base->size;
   for (size_t i = 0; i < base->size; ++i) {
     Fill(NewElement(list, i), base->elements[i]);
@@ -192,8 +200,7 @@ void MakeList(Node* list) {
 
 void MakeObject(Node* object) {
   if (object->kind == Kind::kObject) return;
-  std::vector<Node*>* const awaited =
-      object->kind == Kind::kUnset ? object->awaited : nullptr;
+  std::vector<Node*>* const awaited = object->awaited;
   const bool replaced = object->removed || object->kind != Kind::kUnset;
   if (object->kind != Kind::kUnset) Reset(object);
   object->removed = false;
@@ -204,12 +211,7 @@ void MakeObject(Node* object) {
 }
 
 bool MakeParents(Node* node) {
-  Document* const document = node->document;
-  document->Open();
-  if (!document->writable) {
-    ReportFatal(absl::StrCat(PathOf(node), ": is read-only"));
-    return false;
-  }
+  if (!Writable(node)) return false;
   Node* const parent = node->parent;
   if (parent == nullptr) return true;
   if (!MakeParents(parent)) return false;
@@ -219,8 +221,7 @@ bool MakeParents(Node* node) {
   }
   MakeList(parent);
   if (static_cast<size_t>(node->index) > parent->size) {
-    ReportFatal(absl::StrCat(PathOf(node), ": the list has ", parent->size,
-                             " elements"));
+    WriteFails(node, absl::StrCat("the list has ", parent->size, " elements"));
     return false;
   }
   // A handle of an element that was removed appends it again.
@@ -229,7 +230,7 @@ bool MakeParents(Node* node) {
     parent->elements.push_back(node);
   } else if (parent->elements[index] != node) {
     if (index < parent->size) {
-      ReportFatal(absl::StrCat(PathOf(node), ": was removed from its list"));
+      WriteFails(node, "was removed from its list");
       return false;
     }
     parent->elements[index] = node;
@@ -324,6 +325,18 @@ WithReporter::~WithReporter() { reporter = before_; }
 
 void ReportFatal(std::string text) {
   if (reporter != nullptr) reporter->Fatal(std::move(text));
+}
+
+void WriteFails(const Node* node, absl::string_view text) {
+  const std::string path = PathOf(node);
+  std::string error = absl::StrCat(path, path.empty() ? "" : ": ", text);
+  Document* const document = node->document;
+  if (reporter == nullptr && document->section == Section::kAlone &&
+      document->error.empty()) {
+    document->error = std::move(error);
+  } else {
+    ReportFatal(std::move(error));
+  }
 }
 
 absl::string_view KindName(Kind kind) {
@@ -463,6 +476,13 @@ size_t Size(Node* node) {
   return 0;
 }
 
+bool Writable(Node* node) {
+  node->document->Open();
+  if (node->document->writable) return true;
+  WriteFails(node, "is read-only");
+  return false;
+}
+
 bool StartNode(Node* node, Kind kind) {
   if (!MakeParents(node)) return false;
   Reset(node);
@@ -494,7 +514,7 @@ void AddDependency(Document* to, const Node* from) {
 }
 
 void CopyNode(Node* to, Node* from) {
-  if (to == from) return;
+  if (!Writable(to) || to == from) return;
   const Node* const shown = Look(from);
   if (IsDesired(to->document) && IsWholesale(from)) {
     ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
@@ -511,11 +531,11 @@ void CopyNode(Node* to, Node* from) {
 }
 
 void MergeNode(Node* to, Node* from) {
-  if (to == from) return;
+  if (!Writable(to) || to == from) return;
   const Node* const shown = Look(from);
   const std::vector<Node*> sources = SourcesOf(from);
   const Node* const target = Peek(to);
-  // What is awaited on either side may be an object.
+  // Either may be awaited, and an object then.
   const bool merges = (target == nullptr ? to->awaited != nullptr
                                          : target->kind == Kind::kObject) &&
                       (!sources.empty() ||
@@ -564,8 +584,8 @@ Node* AppendNode(Node* list) {
   const Node* const shown = Peek(list);
   if (shown != nullptr && shown->kind != Kind::kList &&
       shown->kind != Kind::kNull) {
-    ReportFatal(absl::StrCat(PathOf(list), ": must be a list, is ",
-                             KindName(shown->kind)));
+    WriteFails(list,
+               absl::StrCat("must be a list, is ", KindName(shown->kind)));
   }
   if (!MakeParents(list)) return ElementOf(list, 0);
   MakeList(list);

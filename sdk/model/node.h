@@ -87,10 +87,11 @@ struct Node {
   bool boolean = false;
   // Writable documents. Removed: neither this layer nor the base has a value.
   bool removed = false;
-  // The object was made for what is below it, or the null for an element that
-  // is to be set: not by the function.
+  // The object or list was made for what is below it, or the null for an
+  // element that is to be set: not by the function. Without content it is not
+  // emitted.
   bool implicit = false;
-  // The base does not show through this object.
+  // The base does not show through this object, nor instead of this list.
   bool hides_base = false;
   // The node's value, or what the object or list has besides what is set, is
   // awaited from these nodes of observed documents. Null: not awaited.
@@ -141,8 +142,8 @@ class Document {
   Document* base = nullptr;
   // The documents whose values this one got, each once: the edges of the graph.
   std::vector<Document*> dependencies;
-  // Set where the document is no Struct, a YAML text is broken, or it is too
-  // deep; each access reports it.
+  // Set where the document is no Struct, a YAML text is broken, it is too deep,
+  // or a write failed; each access reports it.
   std::string error;
 
   Arena* arena() const { return arena_; }
@@ -187,6 +188,9 @@ class WithReporter {
   Reporter* const before_;
 };
 void ReportFatal(std::string text);
+// FATAL for a write: `PATH: text`. Where no call is here to get it, a document
+// that stands alone keeps the first, and each use of it reports it.
+void WriteFails(const Node* node, absl::string_view text);
 
 // `text`, `a number`, `an object`: for messages.
 absl::string_view KindName(Kind kind);
@@ -213,6 +217,9 @@ std::vector<Node*> SourcesOf(Node* node);
 void ReadWhole(Node* node);
 
 // --- Writing. FATAL on documents that are read-only.
+
+// False, and FATAL, where the document is read-only.
+bool Writable(Node* node);
 
 // A deep copy of `from`, with what is awaited in it, replaces what this call
 // set at `to`. An absent and final `from` changes nothing. FATAL: the root,

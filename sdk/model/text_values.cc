@@ -43,6 +43,9 @@ Tree ToJson(Node* node, Origin* origin) {
     case Kind::kBool:
       return shown->boolean;
     case Kind::kNumber:
+      if (!std::isfinite(shown->number)) {
+        origin->error = "must be a finite number";
+      }
       if (std::abs(shown->number) < 1e15 &&
           shown->number == std::trunc(shown->number)) {
         return static_cast<int64_t>(shown->number);
@@ -90,18 +93,21 @@ bool FromJson(const Tree& json, const std::string& path, int depth, Node* node,
       return true;
     case Tree::value_t::number_integer:
     case Tree::value_t::number_unsigned:
-    case Tree::value_t::number_float:
+    case Tree::value_t::number_float: {
+      Origin origin;
       node->kind = Kind::kNumber;
       node->number = json.get<double>();
       if (!std::isfinite(node->number)) {
-        *error = absl::StrCat("Yaml: ", path, ": must be a finite number");
-      } else if (!json.is_number_float() &&
-                 std::abs(node->number) > 9007199254740992.0) {
-        *error = absl::StrCat("Yaml: ", path,
-                              ": must be a whole number from "
-                              "-9007199254740992 to 9007199254740992");
+        origin.error = "must be a finite number";
+      } else if (!json.is_number_float()) {
+        internal::CheckInteger(!json.is_number_unsigned(), json.get<uint64_t>(),
+                               &origin);
+      }
+      if (!origin.error.empty()) {
+        *error = absl::StrCat("Yaml: ", path, ": ", origin.error);
       }
       return error->empty();
+    }
     case Tree::value_t::string:
       node->kind = Kind::kText;
       node->text = arena->Keep(json.get_ref<const std::string&>());

@@ -141,8 +141,7 @@ Ref NewDocument() {
 
 Ref Child(const Ref& node, std::string_view key) {
   if (!IsUtf8(Absl(key))) {
-    sdk::ReportFatal(
-        absl::StrCat(PathOf(node), ": the name of a field must be UTF-8"));
+    sdk::WriteFails(node.get(), "the name of a field must be UTF-8");
     return NewDocument();
   }
   return Ref(sdk::ChildOf(node.get(), Absl(key)));
@@ -193,7 +192,9 @@ void Merge(const Ref& to, const Ref& from) {
   sdk::MergeNode(to.get(), from.get());
 }
 
-void StartList(const Ref& node) { sdk::StartNode(node.get(), Kind::kList); }
+void StartList(const Ref& node, bool implicit) {
+  if (sdk::StartNode(node.get(), Kind::kList)) node.get()->implicit = implicit;
+}
 
 void StartObject(const Ref& node) { sdk::StartNode(node.get(), Kind::kObject); }
 
@@ -242,15 +243,12 @@ T Read(const Ref& ref, Origin* origin) {
 template <class T>
 void Write(const Ref& ref, const Origin& origin, const T& value) {
   Node* const node = ref.get();
+  if (!sdk::Writable(node)) return;
   std::string fault = origin.error;
   if (fault.empty() && origin.presence == Presence::kValue) {
     fault = Fault(value);
   }
-  if (!fault.empty()) {
-    const std::string path = PathOf(ref);
-    sdk::ReportFatal(path.empty() ? fault : absl::StrCat(path, ": ", fault));
-    return;
-  }
+  if (!fault.empty()) return sdk::WriteFails(node, fault);
   switch (origin.presence) {
     case Presence::kValue:
       Set(node, value);
@@ -262,7 +260,6 @@ void Write(const Ref& ref, const Origin& origin, const T& value) {
       sdk::StartNode(node, Kind::kNull);
       return;
     case Presence::kFinal:
-      if (!node->document->writable) sdk::StartNode(node, Kind::kUnset);
       return;
     case Presence::kAwaited: {
       if (origin.optional) return;

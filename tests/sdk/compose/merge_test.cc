@@ -90,6 +90,37 @@ TEST_F(Merge, AnObjectThatAwaitsIsMergedWithItsWait) {
             R"({"o":{"app":"new","x":1,"y":2}})");
 }
 
+TEST_F(Merge, NothingThatIsAbsentIsEmitted) {
+  const Body body = [](fn::Value spec, fn::Value, fn::Context& ctx) {
+    const fn::Value absent = ctx.input()["absent"];
+    spec["containers"].add()["image"] = absent;
+    spec["args"].add(absent);
+    spec["init"] = {absent, absent};
+    fn::List<std::string> texts(spec["texts"].ref());
+    texts = {absent};
+    fn::List<fn::Object> objects(spec["objects"].ref());
+    objects.add(fn::Object(absent.ref()));
+    fn::List<fn::Object> some(spec["some"].ref());
+    some.add(fn::Object(absent.ref()));
+    some.add(fn::Object());
+    some.add();
+    spec["empty"] = fn::List<std::string>();
+  };
+  EXPECT_EQ(Spec(body), R"({"empty":[],"some":[{},{}]})");
+  // An earlier step's values stay.
+  call_.Desired("a", "{spec: {args: [], init: x, containers: [{a: 1}]}}");
+  EXPECT_EQ(
+      Spec(body),
+      R"({"args":[],"containers":[{"a":1}],"empty":[],"init":"x","some":[{},{}]})");
+  EXPECT_EQ(Spec([](fn::Value spec, fn::Value, fn::Context& ctx) {
+              spec["args"].clear();
+              spec["args"].add(ctx.input()["absent"]);
+              spec["containers"][0].clear();
+              spec["init"] = 1;
+            }),
+            R"({"containers":[],"init":1})");
+}
+
 TEST_F(Merge, TheStatusOfTheCompositeKeepsWhatIsSet) {
   call_([](fn::Context& ctx) {
     auto status = ctx.composite()["status"];

@@ -201,9 +201,18 @@ TEST_F(ValueTest, NullIsWrittenOnlyAsNull) {
 
 TEST_F(ValueTest, AWriteThroughObservedIsFatal) {
   Value vpc = Observed("spec: {a: 1}");
+  const Value absent = Documents::Of(documents_.Composite("{}"))["absent"];
   vpc["spec"]["a"] = 2;
+  vpc["spec"]["a"] = absent;
+  vpc["spec"].merge(absent);
+  vpc["spec"]["a"] = vpc["none"].as<std::string>().optional();
+  vpc["spec"]["a"].as<std::string>() = absent.as<std::string>();
   EXPECT_THAT(errors(),
-              ElementsAre("observed.resources.vpc.spec.a: is read-only"));
+              ElementsAre("observed.resources.vpc.spec.a: is read-only",
+                          "observed.resources.vpc.spec.a: is read-only",
+                          "observed.resources.vpc.spec: is read-only",
+                          "observed.resources.vpc.spec.a: is read-only",
+                          "observed.resources.vpc.spec.a: is read-only"));
 }
 
 TEST_F(ValueTest, AnAbsentObservedFieldIsAwaitedAndLeftOut) {
@@ -333,6 +342,7 @@ TEST_F(ValueTest, ValuesThatNoDocumentHoldsAreFatalWithThePath) {
   root["e"] = Concat("x", std::nan(""));
   root["f"] = std::numeric_limits<uint64_t>::max();
   root["g"] = int64_t{1} << 53;
+  root["h"] = IntOrString(std::numeric_limits<uint64_t>::max());
   EXPECT_THAT(errors(),
               ElementsAre("desired.resources.d.a: must be a whole number from "
                           "-9007199254740992 to 9007199254740992",
@@ -341,8 +351,40 @@ TEST_F(ValueTest, ValuesThatNoDocumentHoldsAreFatalWithThePath) {
                           "desired.resources.d.d: must be UTF-8",
                           "desired.resources.d.e: must be a finite number",
                           "desired.resources.d.f: must be a whole number from "
+                          "-9007199254740992 to 9007199254740992",
+                          "desired.resources.d.h: must be a whole number from "
                           "-9007199254740992 to 9007199254740992"));
   EXPECT_EQ(Documents::Emitted(desired), R"({"g":9007199254740992})");
+}
+
+TEST_F(ValueTest, ANumberThatIsNotFiniteIsNotCopied) {
+  google::protobuf::Struct bytes;
+  (*bytes.mutable_fields())["x"].set_number_value(
+      std::numeric_limits<double>::infinity());
+  Document* const vpc = documents_.Absent("vpc");
+  vpc->SetBytes(documents_.arena()->Keep(bytes.SerializeAsString()));
+  Value root = Documents::Of(documents_.Desired("d"));
+  root["a"] = Documents::Of(vpc)["x"];
+  root["b"] = Json(Documents::Of(vpc)["x"]);
+  EXPECT_THAT(errors(),
+              ElementsAre("desired.resources.d.a: must be a finite number",
+                          "desired.resources.d.b: must be a finite number"));
+}
+
+TEST_F(ValueTest, ADocumentKeepsTheErrorOfAWriteOutsideACall) {
+  Value value;
+  {
+    const WithReporter none(nullptr);
+    value["ok"] = 1;
+    value["big"] = int64_t{1} << 60;
+    value["text"] = "\xff";
+  }
+  EXPECT_THAT(errors(), IsEmpty());
+  Documents::Of(documents_.Desired("d"))["x"] = value;
+  ASSERT_FALSE(errors().empty());
+  EXPECT_EQ(errors()[0],
+            "big: must be a whole number from -9007199254740992 to "
+            "9007199254740992");
 }
 
 TEST_F(ValueTest, JsonIsCompactWithSortedKeys) {
@@ -364,6 +406,18 @@ TEST_F(ValueTest, BrokenYamlIsFatal) {
   Documents::Of(desired)["x"] = Yaml("{a: [18446744073709551616.5, .nan]}");
   ASSERT_FALSE(errors().empty());
   EXPECT_EQ(errors()[0], "Yaml: a[1]: must be a finite number");
+  for (const char* const number : {"9007199254740993", "-9007199254740993"}) {
+    errors().clear();
+    Documents::Of(desired)["x"] = Yaml(absl::StrCat("a: ", number));
+    ASSERT_FALSE(errors().empty());
+    EXPECT_EQ(errors()[0],
+              "Yaml: a: must be a whole number from -9007199254740992 to "
+              "9007199254740992");
+  }
+  errors().clear();
+  Documents::Of(desired)["x"] =
+      Yaml("[9007199254740992, -9007199254740992, 1e300]");
+  EXPECT_THAT(errors(), IsEmpty());
 }
 
 TEST_F(ValueTest, BrokenYamlIsNotShown) {

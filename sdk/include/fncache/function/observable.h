@@ -29,8 +29,11 @@ class IntOrString {
   IntOrString() = default;
   template <class T, class = std::enable_if_t<std::is_integral_v<T> &&
                                               !std::is_same_v<T, bool>>>
-  IntOrString(T number) : number_(static_cast<int64_t>(number)) {}  // NOLINT
-  IntOrString(std::string text)                                     // NOLINT
+  IntOrString(T number)  // NOLINT
+      : number_(std::is_unsigned_v<T> && static_cast<uint64_t>(number) >> 63
+                    ? INT64_MAX  // which no document takes either
+                    : static_cast<int64_t>(number)) {}
+  IntOrString(std::string text)  // NOLINT
       : is_text_(true), text_(std::move(text)) {}
   IntOrString(const char* text) : IntOrString(std::string(text)) {}  // NOLINT
   IntOrString(std::string_view text)                                 // NOLINT
@@ -101,8 +104,9 @@ void Erase(const Ref& map, std::string_view key);
 // set at `to`.
 void Copy(const Ref& to, const Ref& from);
 void Merge(const Ref& to, const Ref& from);
-// The node becomes an empty list or object of this call.
-void StartList(const Ref& node);
+// The node becomes an empty list or object of this call. Implicit: one that is
+// not emitted while it is empty.
+void StartList(const Ref& node, bool implicit = false);
 void StartObject(const Ref& node);
 // The path of the node, for messages.
 std::string PathOf(const Ref& node);

@@ -135,7 +135,7 @@ class Value {
   }
   template <class U>
   Value& operator=(std::initializer_list<U> elements) {
-    internal::StartList(node_);
+    internal::StartList(node_, elements.size() != 0);
     for (const U& element : elements) add(element);
     return *this;
   }
@@ -229,7 +229,7 @@ class List {
     return Handle(std::move(element));
   }
   Handle add(const internal::AssignedTo<T>& value) {
-    Handle element = add();
+    Handle element(internal::Append(node_));
     element = value;
     internal::DropUnset(element.ref());
     return element;
@@ -252,7 +252,7 @@ class List {
     return *this;
   }
   List& operator=(std::initializer_list<internal::AssignedTo<T>> elements) {
-    internal::StartList(node_);
+    internal::StartList(node_, elements.size() != 0);
     for (const auto& element : elements) add(element);
     return *this;
   }
