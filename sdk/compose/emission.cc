@@ -241,8 +241,10 @@ class Emission {
       }
     }
     Node* const there = is_operation_ ? nullptr : composite->observed->root();
+    // A status that is cleared leaves an earlier step's composite.
     if (Touched(ChildOf(root, "status")) &&
-        !sdk::Emit(composite->desired, there, nullptr).empty()) {
+        (composite->desired->base != nullptr ||
+         !sdk::Emit(composite->desired, there, nullptr).empty())) {
       for (const absl::string_view key : {"apiVersion", "kind"}) {
         CopyNode(ChildOf(root, key), ChildOf(composite->observed->root(), key));
       }

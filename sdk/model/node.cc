@@ -3,16 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace fncache::sdk {
 namespace {
-
-thread_local Reporter* reporter = nullptr;
 
 bool Before(const Node* node, absl::string_view key) { return node->key < key; }
 
@@ -84,7 +80,7 @@ void CheckAbove(const Node* node) {
 // Forgets what this layer has at and below the node. Handles stay valid.
 void Reset(Node* node) {
   node->kind = Kind::kUnset;
-  node->removed = node->implicit = node->hides_base = false;
+  node->removed = node->implicit = node->hides_base = node->wholesale = false;
   node->awaited = nullptr;
   node->size = 0;
   for (Node* const child : node->children) Reset(child);
@@ -97,6 +93,24 @@ bool TooDeep(const Node* node) {
   ReportFatal(
       absl::StrCat("a document is nested deeper than ", kMaxDepth, " levels"));
   return true;
+}
+
+// Whether `from` is the root, metadata or status of something observed, or a
+// copy of the latter.
+bool IsWholesale(const Node* from) {
+  if (from->wholesale) return true;
+  if (!Tracks(from->document)) return false;
+  if (from->parent == nullptr) return true;
+  return from->parent->parent == nullptr &&
+         (from->key == "metadata" || from->key == "status");
+}
+
+// Documents that the response has.
+bool IsDesired(const Document* document) {
+  return document->section == Section::kDesiredComposite ||
+         document->section == Section::kDesiredResource ||
+         document->section == Section::kContext ||
+         document->section == Section::kOutput;
 }
 
 // The content of `from`, of the layer that shows, as this layer's content at
@@ -128,6 +142,16 @@ Node* NewElement(Node* list, size_t index) {
 
 void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
+  if (IsWholesale(from)) {
+    if (IsDesired(to->document)) {
+      const std::string path = PathOf(from);
+      return ReportFatal(absl::StrCat(
+          PathOf(to), ": ", path.empty() ? "observed metadata or status" : path,
+          " cannot be copied as a whole"));
+    }
+    // A copy of the root may be used once these are cleared in it.
+    to->wholesale = from->wholesale || from->parent != nullptr;
+  }
   const std::vector<Node*> sources = SourcesOf(from);
   if (!sources.empty()) return AwaitNode(to, sources);
   if (shown == nullptr) return;
@@ -239,125 +263,7 @@ bool MakeParents(Node* node) {
   return true;
 }
 
-// Whether `from` is the root, metadata or status of something observed.
-bool IsWholesale(const Node* from) {
-  if (!Tracks(from->document)) return false;
-  if (from->parent == nullptr) return true;
-  return from->parent->parent == nullptr &&
-         (from->key == "metadata" || from->key == "status");
-}
-
-// Documents that the response has.
-bool IsDesired(const Document* document) {
-  return document->section == Section::kDesiredComposite ||
-         document->section == Section::kDesiredResource ||
-         document->section == Section::kContext ||
-         document->section == Section::kOutput;
-}
-
 }  // namespace
-
-Arena::~Arena() {
-  for (Arena* const other : retained_) other->Unref();
-}
-
-Document* Arena::NewDocument() {
-  documents_.emplace_back(new Document(this));
-  Document* const document = documents_.back().get();
-  document->root_ = NewNode(document, nullptr);
-  return document;
-}
-
-Node* Arena::NewNode(Document* document, Node* parent) {
-  Node* const node =
-      new (memory_.allocate(sizeof(Node), alignof(Node))) Node(&memory_);
-  node->document = document;
-  node->parent = parent;
-  node->depth = parent == nullptr ? 0 : parent->depth + 1;
-  return node;
-}
-
-absl::string_view Arena::Keep(absl::string_view text) {
-  if (text.empty()) return {};
-  char* const kept = static_cast<char*>(memory_.allocate(text.size(), 1));
-  std::memcpy(kept, text.data(), text.size());
-  return {kept, text.size()};
-}
-
-std::vector<Node*>* Arena::NewSources() {
-  sources_.push_back(std::make_unique<std::vector<Node*>>());
-  return sources_.back().get();
-}
-
-void Arena::Retain(Arena* other) {
-  if (other == this ||
-      std::find(retained_.begin(), retained_.end(), other) != retained_.end()) {
-    return;
-  }
-  other->Ref();
-  retained_.push_back(other);
-}
-
-void Document::SetBytes(absl::string_view bytes) {
-  bytes_ = bytes;
-  present_ = true;
-  decoded_ = false;
-}
-
-void Document::DoOpen() {
-  if (!decoded_) {
-    decoded_ = true;
-    if (!DecodeStruct(bytes_, root_, &error)) {
-      Reset(root_);
-      root_->children.clear();
-    }
-  }
-  if (error.empty()) return;
-  const std::string path = PathOf(root_);
-  ReportFatal(path.empty() ? error : absl::StrCat(path, ": ", error));
-}
-
-WithReporter::WithReporter(Reporter* current) : before_(reporter) {
-  reporter = current;
-}
-
-WithReporter::~WithReporter() { reporter = before_; }
-
-void ReportFatal(std::string text) {
-  if (reporter != nullptr) reporter->Fatal(std::move(text));
-}
-
-void WriteFails(const Node* node, absl::string_view text) {
-  const std::string path = PathOf(node);
-  std::string error = absl::StrCat(path, path.empty() ? "" : ": ", text);
-  Document* const document = node->document;
-  if (reporter == nullptr && document->section == Section::kAlone &&
-      document->error.empty()) {
-    document->error = std::move(error);
-  } else {
-    ReportFatal(std::move(error));
-  }
-}
-
-absl::string_view KindName(Kind kind) {
-  switch (kind) {
-    case Kind::kUnset:
-      return "absent";
-    case Kind::kNull:
-      return "null";
-    case Kind::kBool:
-      return "a boolean";
-    case Kind::kNumber:
-      return "a number";
-    case Kind::kText:
-      return "text";
-    case Kind::kObject:
-      return "an object";
-    case Kind::kList:
-      return "a list";
-  }
-  return "";
-}
 
 Node* ChildOf(Node* node, absl::string_view key) {
   node->document->Open();
@@ -516,11 +422,6 @@ void AddDependency(Document* to, const Node* from) {
 void CopyNode(Node* to, Node* from) {
   if (!Writable(to) || to == from) return;
   const Node* const shown = Look(from);
-  if (IsDesired(to->document) && IsWholesale(from)) {
-    ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
-                             " cannot be copied as a whole"));
-    return;
-  }
   if (shown == nullptr && SourcesOf(from).empty()) return;
   from = Apart(to, from);
   AddDependency(to->document, from);
@@ -540,12 +441,14 @@ void MergeNode(Node* to, Node* from) {
                                          : target->kind == Kind::kObject) &&
                       (!sources.empty() ||
                        (shown != nullptr && shown->kind == Kind::kObject)) &&
-                      !IsWholesale(from);
+                      !(IsDesired(to->document) && IsWholesale(from));
   if (!merges) return CopyNode(to, from);
   if (!MakeParents(to)) return;
   MakeObject(to);
   if (!sources.empty()) return AwaitNode(to, sources);
   to->implicit = false;
+  to->wholesale |=
+      from->wholesale || (from->parent != nullptr && IsWholesale(from));
   from = Apart(to, from);
   for (const absl::string_view key : Keys(from)) {
     MergeNode(ChildOf(to, key), ChildOf(from, key));

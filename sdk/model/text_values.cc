@@ -12,6 +12,7 @@
 #include "common/sha256.h"
 #include "common/utf8.h"
 #include "fncache/function/value.h"
+#include "google/protobuf/struct.pb.h"
 #include "nlohmann/json.hpp"
 #include "sdk/model/node.h"
 #include "text/json.h"
@@ -25,6 +26,13 @@ using internal::Presence;
 using sdk::Kind;
 using sdk::Node;
 using Tree = text::Json;
+
+Tree NumberOf(double number, Origin* origin) {
+  if (!std::isfinite(number)) origin->error = "must be a finite number";
+  google::protobuf::Value value;
+  value.set_number_value(number);
+  return fncache::text::FromValue(value);
+}
 
 // The view of `node` as Json. Sources of awaited values go to `origin`.
 Tree ToJson(Node* node, Origin* origin) {
@@ -43,14 +51,7 @@ Tree ToJson(Node* node, Origin* origin) {
     case Kind::kBool:
       return shown->boolean;
     case Kind::kNumber:
-      if (!std::isfinite(shown->number)) {
-        origin->error = "must be a finite number";
-      }
-      if (std::abs(shown->number) < 1e15 &&
-          shown->number == std::trunc(shown->number)) {
-        return static_cast<int64_t>(shown->number);
-      }
-      return shown->number;
+      return NumberOf(shown->number, origin);
     case Kind::kText:
       return std::string(shown->text);
     case Kind::kObject: {
@@ -149,6 +150,10 @@ bool FromJson(const Tree& json, const std::string& path, int depth, Node* node,
 }  // namespace
 
 namespace internal {
+
+std::string Piece::Spell(double value, Origin* origin) {
+  return NumberOf(value, origin).dump();
+}
 
 std::string JsonOf(const Ref& node) {
   return function::Json(Value(node)).raw();

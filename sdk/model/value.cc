@@ -2,7 +2,6 @@
 #include "fncache/function/value.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <ostream>
 #include <string>
@@ -354,13 +353,6 @@ std::string Piece::Spell(bool value, Origin*) {
 std::string Piece::Spell(int64_t value, Origin* origin) {
   if (origin->error.empty()) origin->error = Fault(value);
   return absl::StrCat(value);
-}
-std::string Piece::Spell(double value, Origin* origin) {
-  if (origin->error.empty()) origin->error = Fault(value);
-  if (IsWhole(value)) return absl::StrCat(static_cast<int64_t>(value));
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value);
-  return {digits, end.ptr};
 }
 std::string Piece::Spell(const IntOrString& value, Origin* origin) {
   return value.is_text() ? Spell(value.text(), origin)

@@ -132,6 +132,14 @@ TEST_F(Merge, TheStatusOfTheCompositeKeepsWhatIsSet) {
                        "{mine: 1}}"));
 }
 
+TEST_F(Merge, TheStatusOfAnEarlierStepsCompositeIsCleared) {
+  *call_.request.mutable_desired()->mutable_composite()->mutable_resource() =
+      FromYaml("{status: {e: 1}}");
+  call_([](fn::Context& ctx) { ctx.composite()["status"].clear(); });
+  EXPECT_EQ(call_.DesiredComposite(),
+            YamlAsJson("{apiVersion: example.org/v1, kind: XNet}"));
+}
+
 TEST_F(Merge, ObjectsOfOneDocumentMerge) {
   EXPECT_EQ(Spec([](fn::Value spec, fn::Value, fn::Context&) {
               spec["o"] = fn::Yaml("{x: 1}");

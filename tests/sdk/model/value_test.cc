@@ -311,6 +311,35 @@ TEST_F(ValueTest, ObservedStateIsNotCopiedAsAWhole) {
   }
 }
 
+TEST_F(ValueTest, ObservedStateIsNotCopiedAsAWholeThroughAValue) {
+  const Value vpc =
+      Observed("{metadata: {name: x}, status: {id: i}, spec: {}}");
+  Value root, nested, merged, stripped, field;
+  root = vpc;
+  nested["a"]["b"] = vpc["status"];
+  merged["x"] = 1;
+  merged.merge(vpc["metadata"]);
+  for (const Value& value : {root, nested, merged}) {
+    errors().clear();
+    Documents::Of(documents_.Desired("copy"))["x"] = value;
+    EXPECT_FALSE(errors().empty());
+  }
+  EXPECT_EQ(errors()[0],
+            "desired.resources.copy.x: observed metadata or status cannot be "
+            "copied as a whole");
+  errors().clear();
+  stripped = root;
+  stripped["metadata"].clear();
+  stripped["status"] = 1;
+  field = root["status"]["id"];
+  Document* const copy = documents_.Desired("copy");
+  Documents::Of(copy)["x"] = stripped;
+  Documents::Of(copy)["z"] = field;
+  EXPECT_THAT(errors(), IsEmpty());
+  EXPECT_EQ(Documents::Emitted(copy),
+            R"({"x":{"spec":{},"status":1},"z":"i"})");
+}
+
 TEST_F(ValueTest, AComputedValueIsAwaitedWithTheSourcesOfItsInputs) {
   const Value vpc = Observed("status: {id: vpc-1}");
   const auto id = vpc["status"]["id"].as<std::string>();
@@ -395,6 +424,18 @@ TEST_F(ValueTest, JsonIsCompactWithSortedKeys) {
   EXPECT_FALSE(Json(Observed("{}")["status"]).has_value());
   EXPECT_THAT(Json(Observed("{}")["status"]).sources(),
               ElementsAre("vpc.status"));
+}
+
+TEST_F(ValueTest, ConcatSpellsNumbersAsJsonDoes) {
+  for (const double number : {0.0001, 1e-7, 1e15, 9007199254740991.0, -0.0, 1.5,
+                              -3.0, 1e22, 123456789012345678.0}) {
+    Value value;
+    value = number;
+    EXPECT_EQ(Concat(number).value(), Json(value).value());
+    EXPECT_EQ(Concat(value).value(), Json(value).value());
+  }
+  EXPECT_EQ(Concat(1e15, " ", 9007199254740991.0, " ", 0.0001).value(),
+            "1000000000000000 9007199254740991 0.0001");
 }
 
 TEST_F(ValueTest, BrokenYamlIsFatal) {
