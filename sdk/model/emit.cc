@@ -142,15 +142,21 @@ class Emitter {
       if (Content(own, own->kind == Kind::kObject ? base : nullptr, observed)) {
         return true;
       }
-      // An earlier step may have another value, which stays until one is here.
-      return base != nullptr && own->implicit &&
-             (HasWait(own) || !own->hides_base) &&
-             base->kind != Kind::kObject && Content(base, nullptr, nullptr);
+      // Another value that is there, or of an earlier step, stays until one is
+      // here.
+      const bool waits = HasWait(own);
+      const Node* const there = waits ? Look(own) : nullptr;
+      for (const Node* const other : {there, base}) {
+        if (other != nullptr && other->kind != Kind::kObject &&
+            (waits || !own->hides_base) && Content(other, nullptr, nullptr)) {
+          return true;
+        }
+      }
+      return false;
     }
     // The observed value is emitted instead of what is awaited here.
     if (kept_ != nullptr) kept_->push_back(own);
-    Node* const there = Observed(own);
-    if (there != nullptr) ReadWhole(there);
+    Node* const there = Look(own);
     if (own->kind == Kind::kObject &&
         Content(own, base,
                 there != nullptr && there->kind == Kind::kObject ? there
@@ -205,6 +211,11 @@ class Emitter {
   }
 
   // The observed node at the path of `own`, which is then known as read.
+  Node* Look(const Node* own) {
+    Node* const there = Observed(own);
+    if (there != nullptr) ReadWhole(there);
+    return there;
+  }
   Node* Observed(const Node* own) {
     if (observed_ == nullptr) return nullptr;
     if (own->parent == nullptr) return observed_;

@@ -43,11 +43,10 @@ const Node* BaseOf(const Node* node) {
     base->Open();
     return base->root()->kind == Kind::kObject ? base->root() : nullptr;
   }
-  if (parent->removed || parent->hides_base) return nullptr;
-  if (parent->kind != Kind::kUnset && parent->kind != Kind::kObject) {
+  if (parent->removed || parent->hides_base || parent->awaited != nullptr) {
     return nullptr;
   }
-  if (parent->kind == Kind::kUnset && parent->awaited != nullptr) {
+  if (parent->kind != Kind::kUnset && parent->kind != Kind::kObject) {
     return nullptr;
   }
   const Node* const above = BaseOf(parent);
@@ -339,7 +338,8 @@ std::vector<absl::string_view> Keys(Node* node) {
                              KindName(shown->kind)));
     return keys;
   }
-  const Node* const base = shown == node ? BaseOf(node) : nullptr;
+  const Node* const base =
+      shown == node && node->awaited == nullptr ? BaseOf(node) : nullptr;
   const bool merged =
       base != nullptr && base->kind == Kind::kObject && !node->hides_base;
   if (!merged) {

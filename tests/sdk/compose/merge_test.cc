@@ -78,6 +78,17 @@ TEST_F(Merge, ALostReferenceLeavesWhatAnEarlierStepHas) {
             R"({"o":{"u":2,"x":0,"z":3}})");
 }
 
+TEST_F(Merge, ACopyOfWhatIsAwaitedHasNothingOfEarlierSteps) {
+  call_.Desired("a", "{spec: {o: {q: e}}}");
+  call_.Observed("a", "{spec: {o: {q: {x: 1}}, p: {q: {x: 1}}}}");
+  EXPECT_EQ(Spec([](fn::Value spec, fn::Value status, fn::Context&) {
+              spec["o"] = status["o"];
+              spec["o"]["r"] = 2;
+              spec["p"] = spec["o"];
+            }),
+            R"({"o":{"q":{"x":1},"r":2},"p":{"q":{"x":1},"r":2}})");
+}
+
 TEST_F(Merge, AnObjectThatAwaitsIsMergedWithItsWait) {
   call_.Observed("a", "{spec: {o: {app: old, x: 1}}}");
   EXPECT_EQ(Spec([](fn::Value spec, fn::Value status, fn::Context&) {
@@ -168,6 +179,16 @@ TEST_F(Merge, AnElementAddedToAnAwaitedListAwaitsTheOthers) {
               spec["o"]["l"].add(2);
             }),
             R"({"o":{"l":[1,2]}})");
+}
+
+TEST_F(Merge, AValueStaysUntilAnObjectInsteadOfItIsThere) {
+  const Body body = [](fn::Value spec, fn::Value status, fn::Context&) {
+    spec["o"]["x"] = status["x"];
+  };
+  call_.Observed("a", "{spec: {o: 5}}");
+  EXPECT_EQ(Spec(body), R"({"o":5})");
+  call_.Observed("b", "{status: {x: 1}}");
+  EXPECT_EQ(Spec(body), R"({"o":{"x":1}})");
 }
 
 TEST_F(Merge, WhatIsClearedBelowAnAwaitedValueLeavesIt) {
