@@ -431,6 +431,14 @@ void CopyNode(Node* to, Node* from) {
   if (StartNode(to, Kind::kUnset)) Fill(to, from);
 }
 
+// A field that was removed may be among those that are awaited now.
+static void AwaitRemoved(Node* object, const std::vector<Node*>& sources) {
+  for (Node* const child : object->children) {
+    if (child->removed) AwaitNode(child, sources);
+    if (child->kind == Kind::kObject) AwaitRemoved(child, sources);
+  }
+}
+
 void MergeNode(Node* to, Node* from) {
   if (!Writable(to) || to == from) return;
   const Node* const shown = Look(from);
@@ -445,7 +453,10 @@ void MergeNode(Node* to, Node* from) {
   if (!merges) return CopyNode(to, from);
   if (!MakeParents(to)) return;
   MakeObject(to);
-  if (!sources.empty()) return AwaitNode(to, sources);
+  if (!sources.empty()) {
+    AwaitRemoved(to, sources);
+    return AwaitNode(to, sources);
+  }
   to->implicit = false;
   to->wholesale |=
       from->wholesale || (from->parent != nullptr && IsWholesale(from));

@@ -143,6 +143,8 @@ struct RandomFunction {
         fn::Value object;
         object["id"]["deep"] = status_of(field.sources[0]);
         at.merge(object);
+        at["k"] = 1;
+        at["k"].clear();
         for (const int source : field.sources) {
           at.merge(status_of(source, "tags"));
         }

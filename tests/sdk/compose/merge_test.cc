@@ -69,6 +69,18 @@ TEST_F(Merge, TwoMergesAwaitBoth) {
   EXPECT_EQ(Spec(body), R"({"o":{"app":"new","deep":{"own":1}}})");
 }
 
+TEST_F(Merge, AFieldThatWasClearedBeforeAMergeIsAwaited) {
+  call_.Desired("a", "{spec: {o: {k: e, deep: {k: e}, other: 1}}}");
+  call_.Observed("a", "{spec: {o: {k: v, deep: {k: v}, other: 1}}}");
+  EXPECT_EQ(Spec([](fn::Value spec, fn::Value status, fn::Context&) {
+              spec["o"]["k"].clear();
+              spec["o"]["deep"]["k"].clear();
+              spec["o"].merge(status["o"]);
+              spec["o"]["other"].clear();
+            }),
+            R"({"o":{"deep":{"k":"v"},"k":"v"}})");
+}
+
 TEST_F(Merge, ALostReferenceLeavesWhatAnEarlierStepHas) {
   call_.Desired("a", "{spec: {o: {x: 1, u: 2}}}");
   call_.Observed("a", "{spec: {o: {x: 0, z: 3}}}");
