@@ -34,6 +34,8 @@ Found TooShort(absl::string_view accepted) {
 // `document` may be null, which has nothing.
 Found OfDocument(sdk::Document* document, Path path) {
   if (document == nullptr) return Missing();
+  // A template waits for nothing: its copies have the nulls of what it reads.
+  document->awaits = false;
   sdk::Node* node = document->root();
   for (const std::string& key : path) {
     const sdk::Node* const at = sdk::Peek(node);
@@ -136,6 +138,7 @@ Found OfRequired(fn::Context& ctx, Path path) {
   for (const fn::Resource& item : ctx.bootstrap(path[0])) {
     fn::Value copy = list.add(fn::Object())["resource"];
     copy = fn::Object();
+    item.composed()->observed->awaits = false;
     if (item.has_value()) copy = item;
   }
   return absl::optional<fn::Value>(list);

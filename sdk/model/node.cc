@@ -79,7 +79,7 @@ void CheckAbove(const Node* node) {
 // Forgets what this layer has at and below the node. Handles stay valid.
 void Reset(Node* node) {
   node->kind = Kind::kUnset;
-  node->removed = node->implicit = node->hides_base = node->wholesale = false;
+  node->removed = node->implicit = node->hides_base = false;
   node->awaited = nullptr;
   node->size = 0;
   for (Node* const child : node->children) Reset(child);
@@ -94,10 +94,8 @@ bool TooDeep(const Node* node) {
   return true;
 }
 
-// Whether `from` is the root, metadata or status of something observed, or a
-// copy of the latter.
+// Whether `from` is the root, metadata or status of something observed.
 bool IsWholesale(const Node* from) {
-  if (from->wholesale) return true;
   if (!Tracks(from->document)) return false;
   if (from->parent == nullptr) return true;
   return from->parent->parent == nullptr &&
@@ -141,16 +139,6 @@ Node* NewElement(Node* list, size_t index) {
 
 void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
-  if (IsWholesale(from)) {
-    if (IsDesired(to->document)) {
-      const std::string path = PathOf(from);
-      return ReportFatal(absl::StrCat(
-          PathOf(to), ": ", path.empty() ? "observed metadata or status" : path,
-          " cannot be copied as a whole"));
-    }
-    // A copy of the root may be used once these are cleared in it.
-    to->wholesale = from->wholesale || from->parent != nullptr;
-  }
   const std::vector<Node*> sources = SourcesOf(from);
   if (!sources.empty()) return AwaitNode(to, sources);
   if (shown == nullptr) return;
@@ -422,6 +410,11 @@ void AddDependency(Document* to, const Node* from) {
 void CopyNode(Node* to, Node* from) {
   if (!Writable(to) || to == from) return;
   const Node* const shown = Look(from);
+  if (IsDesired(to->document) && IsWholesale(from)) {
+    ReportFatal(absl::StrCat(PathOf(to), ": ", PathOf(from),
+                             " cannot be copied as a whole"));
+    return;
+  }
   if (shown == nullptr && SourcesOf(from).empty()) return;
   from = Apart(to, from);
   AddDependency(to->document, from);
@@ -458,8 +451,6 @@ void MergeNode(Node* to, Node* from) {
     return AwaitNode(to, sources);
   }
   to->implicit = false;
-  to->wholesale |=
-      from->wholesale || (from->parent != nullptr && IsWholesale(from));
   from = Apart(to, from);
   for (const absl::string_view key : Keys(from)) {
     MergeNode(ChildOf(to, key), ChildOf(from, key));

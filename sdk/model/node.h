@@ -97,10 +97,6 @@ struct Node {
   // awaited from these nodes of observed documents. Null: not awaited.
   std::vector<Node*>* awaited = nullptr;
 
-  // A copy, in a document that stands alone, of an observed object's metadata
-  // or status.
-  bool wholesale = false;
-
   // Everything at and below it counts as read.
   bool looked = false;
   // The length of this list was read.

@@ -311,35 +311,6 @@ TEST_F(ValueTest, ObservedStateIsNotCopiedAsAWhole) {
   }
 }
 
-TEST_F(ValueTest, ObservedStateIsNotCopiedAsAWholeThroughAValue) {
-  const Value vpc =
-      Observed("{metadata: {name: x}, status: {id: i}, spec: {}}");
-  Value root, nested, merged, stripped, field;
-  root = vpc;
-  nested["a"]["b"] = vpc["status"];
-  merged["x"] = 1;
-  merged.merge(vpc["metadata"]);
-  for (const Value& value : {root, nested, merged}) {
-    errors().clear();
-    Documents::Of(documents_.Desired("copy"))["x"] = value;
-    EXPECT_FALSE(errors().empty());
-  }
-  EXPECT_EQ(errors()[0],
-            "desired.resources.copy.x: observed metadata or status cannot be "
-            "copied as a whole");
-  errors().clear();
-  stripped = root;
-  stripped["metadata"].clear();
-  stripped["status"] = 1;
-  field = root["status"]["id"];
-  Document* const copy = documents_.Desired("copy");
-  Documents::Of(copy)["x"] = stripped;
-  Documents::Of(copy)["z"] = field;
-  EXPECT_THAT(errors(), IsEmpty());
-  EXPECT_EQ(Documents::Emitted(copy),
-            R"({"x":{"spec":{},"status":1},"z":"i"})");
-}
-
 TEST_F(ValueTest, AComputedValueIsAwaitedWithTheSourcesOfItsInputs) {
   const Value vpc = Observed("status: {id: vpc-1}");
   const auto id = vpc["status"]["id"].as<std::string>();
