@@ -8,6 +8,7 @@
 
 #include "absl/base/optimization.h"
 #include "absl/container/inlined_vector.h"
+#include "cache/key/read_fields.h"
 #include "cache/wire/wire.h"
 
 namespace fncache::cache::key {
@@ -26,15 +27,8 @@ void Prefetch(const char* p, size_t size) {
   }
 }
 
-// Fields of a Resource: what it is, and whether it is ready.
-constexpr char kResourceObject = wire::MakeTag(1, wire::WireType::kBytes);
+// Whether a Resource is ready.
 constexpr char kResourceReady = wire::MakeTag(3, wire::WireType::kVarint);
-
-// An object of which nothing was read (read_fields.h), as it comes here: its
-// canonical form is its own bytes.
-constexpr absl::string_view kBareObject(
-    "\x0a\x0e\x0a\x08metadata\x12\x02\x2a\0\x0a\x0a\x0a\x04spec\x12\x02\x2a\0",
-    28);
 
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 

@@ -16,6 +16,7 @@
 #include "absl/base/internal/endian.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/string_view.h"
+#include "cache/key/walk_machine.h"
 #include "cache/wire/schema.h"
 #include "cache/wire/wire.h"
 
@@ -31,6 +32,10 @@ inline constexpr char kStringValue = wire::MakeTag(3, wire::WireType::kBytes);
 inline constexpr char kBoolValue = wire::MakeTag(4, wire::WireType::kVarint);
 inline constexpr char kStructValue = wire::MakeTag(5, wire::WireType::kBytes);
 inline constexpr char kListValue = wire::MakeTag(6, wire::WireType::kBytes);
+
+// A Resource's field `resource`.
+inline constexpr char kResourceObject =
+    wire::MakeTag(1, wire::WireType::kBytes);
 
 // The deepest nesting that the walks accept. The slow path can write a message
 // one level deeper than protobuf accepts (wire::kMaxDepth), since a map entry
@@ -159,9 +164,9 @@ inline void CopyLoosely(const char* from, size_t size, const char* end,
   // size.
   if (ABSL_PREDICT_TRUE(size <= 256 &&
                         static_cast<size_t>(end - from) >= size + 64)) {
-    std::memcpy(to, from, 64);
+    AnyMachine::Copy(from, to);
     for (size_t done = 64; done < size; done += 64) {
-      std::memcpy(to + done, from + done, 64);
+      AnyMachine::Copy(from + done, to + done);
     }
     return;
   }

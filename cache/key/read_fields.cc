@@ -17,11 +17,8 @@ constexpr uint32_t kInput = wire::MakeTag(4, wire::WireType::kBytes);
 
 constexpr absl::string_view kSpec = "spec";
 constexpr absl::string_view kMetadata = "metadata";
-// Entries of a Struct with these keys and an empty Struct.
-constexpr absl::string_view kEmptySpec("\x0a\x0a\x0a\x04spec\x12\x02\x2a\0",
-                                       12);
-constexpr absl::string_view kEmptyMetadata(
-    "\x0a\x0e\x0a\x08metadata\x12\x02\x2a\0", 16);
+// Where the entry of `spec` begins in it.
+constexpr size_t kBareSpec = 16;
 
 // Whether a Value has a Struct, once, and nothing else.
 bool IsOneStruct(const char* p, const char* end) {
@@ -32,19 +29,52 @@ bool IsOneStruct(const char* p, const char* end) {
 
 bool IsHolder(char tag) { return tag == kStructValue || tag == kListValue; }
 
-// Asks for bytes that will be read soon: the next object, if it is as large as
-// this one. Its fields lie behind each other's lengths, so that no cache could
-// know.
-void Prefetch(const char* p, ptrdiff_t size) {
-  constexpr ptrdiff_t kMost = 4 << 10;
-  for (ptrdiff_t i = 0; i < std::min(size, kMost); i += 64) {
-    __builtin_prefetch(p + i);
+bool Is(absl::string_view key, absl::string_view name) {
+  return key.size() == name.size() &&
+         std::memcmp(key.data(), name.data(), name.size()) == 0;
+}
+
+// What counts of an object of which nothing was read: `bare` becomes that of
+// kBareObject. False: it is not of the usual form.
+bool ReadBare(const char* p, const char* end, absl::string_view* bare) {
+  bool spec = false;
+  bool metadata = false;
+  while (p != end) {
+    uint32_t size;
+    if (*p++ != kStructFields || !ReadLength(&p, end, &size)) return false;
+    const char* const entry_end = p + size;
+    uint32_t key_size;
+    if (p == entry_end || *p++ != kMapKey ||
+        !ReadLength(&p, entry_end, &key_size)) {
+      return false;
+    }
+    const absl::string_view key(p, key_size);
+    p += key_size;
+    if (p == entry_end || *p++ != kMapValue ||
+        !ReadLength(&p, entry_end, &size) || p + size != entry_end) {
+      return false;
+    }
+    bool* const kept = Is(key, kSpec)       ? &spec
+                       : Is(key, kMetadata) ? &metadata
+                                            : nullptr;
+    if (kept != nullptr) {
+      if (*kept || !IsOneStruct(p, entry_end)) return false;
+      *kept = true;
+    }
+    p = entry_end;
   }
+  *bare = kBareObject;
+  if (!spec) bare->remove_suffix(kBareObject.size() - kBareSpec);
+  if (!metadata) bare->remove_prefix(kBareSpec);
+  return true;
 }
 
 class Walk {
  public:
-  explicit Walk(char* out) : out_(out) {}
+  Walk(absl::string_view request, char* out)
+      : asked_(request.data()),
+        request_end_(request.data() + request.size()),
+        out_(out) {}
 
   char* out() const { return out_; }
 
@@ -57,7 +87,6 @@ class Walk {
       const char* const start = p;
       uint32_t tag;
       if (!SkipField(&p, end, depth, &tag)) return false;
-      Prefetch(p, std::min(p - start, end - p));
       const wire::FieldType* const field = type.Find(wire::TagNumber(tag));
       const MaskNode* const below = field == nullptr || node == nullptr
                                         ? nullptr
@@ -69,24 +98,10 @@ class Walk {
       }
       if (depth < 1) return false;
       if (field->label == wire::FieldLabel::kMap) {
-        MapEntry entry;
-        const char* at = start;
-        if (!ReadEntryFields(&at, p, &entry)) return false;
-        const MaskNode* const inner =
-            below == nullptr ? nullptr : below->Find(entry.key());
-        if (IsRead(inner) || !entry.usual()) {
-          if (!IsRead(inner) && entry.has_value()) return false;
-          Copy(start, p);
-          continue;
-        }
-        const Length length = Open(start, 1, p - start, inner);
-        if (!Holder(entry, inner, [&] {
-              return Content(*field, entry.value(), entry.value_end(),
-                             depth - 2, inner);
-            })) {
-          return false;
-        }
-        Close(length);
+        p = start;
+        do {
+          if (!Entry(*field, &p, end, depth, below)) return false;
+        } while (p != end && *p == *start);
         continue;
       }
       const char* at = start + 1;
@@ -123,6 +138,82 @@ class Walk {
            field.message == &wire::kStructType;
   }
 
+  // Asks for bytes that will be read soon: only each length tells where the
+  // next one is, so all is asked for.
+  void AskAhead(const char* p) {
+    constexpr ptrdiff_t kAhead = 8 << 10;
+    for (asked_ = std::max(asked_, p);
+         asked_ < request_end_ && asked_ - p < kAhead; asked_ += 64) {
+      __builtin_prefetch(asked_);
+    }
+  }
+
+  // The entry at *p of a map that leads to objects. `node` is the map's.
+  bool Entry(const wire::FieldType& field, const char** p, const char* end,
+             int depth, const MaskNode* node) {
+    AskAhead(*p);
+    const char* const start = *p;
+    MapEntry entry;
+    if (!ReadEntryFields(p, end, &entry)) return false;
+    const MaskNode* const below =
+        node == nullptr ? nullptr : node->Find(entry.key());
+    if (below == nullptr && field.message == &wire::kResourceType &&
+        Unread(entry, depth - 2)) {
+      return true;
+    }
+    if (IsRead(below) || !entry.usual()) {
+      if (!IsRead(below) && entry.has_value()) return false;
+      Copy(start, *p);
+      return true;
+    }
+    const Length length = Open(start, 1, *p - start, below);
+    if (!Holder(entry, below, [&] {
+          return Content(field, entry.value(), entry.value_end(), depth - 2,
+                         below);
+        })) {
+      return false;
+    }
+    Close(length);
+    return true;
+  }
+
+  // The entry of a Resource of which nothing was read. False, and nothing
+  // written: it does not begin with its object, once, or that is not of the
+  // usual form.
+  bool Unread(const MapEntry& entry, int depth) {
+    const char* p = entry.value();
+    const char* const end = entry.value_end();
+    uint32_t size;
+    absl::string_view bare;
+    if (!entry.usual() || p == end || *p++ != kResourceObject ||
+        !ReadLength(&p, end, &size) || !ReadBare(p, p + size, &bare)) {
+      return false;
+    }
+    p += size;
+    const char* const rest = p;
+    while (p != end) {
+      uint32_t tag;
+      if (!SkipField(&p, end, depth, &tag) || tag == kResourceObject) {
+        return false;
+      }
+    }
+    const char* const key_end = entry.key().data() + entry.key_size;
+    const char* const key_tag = KeyTag(entry);
+    const size_t value_size = 2 + bare.size() + (end - rest);
+    *out_++ = *entry.start;
+    out_ =
+        wire::WriteVarint(out_, (key_end - key_tag) + 1 +
+                                    wire::VarintSize(value_size) + value_size);
+    Copy(key_tag, key_end);
+    *out_++ = kMapValue;
+    out_ = wire::WriteVarint(out_, value_size);
+    *out_++ = kResourceObject;
+    *out_++ = static_cast<char>(bare.size());
+    Copy(bare);
+    Copy(rest, end);
+    return true;
+  }
+
   bool Content(const wire::FieldType& field, const char* p, const char* end,
                int depth, const MaskNode* node) {
     return field.message == &wire::kStructType
@@ -130,46 +221,15 @@ class Walk {
                : Message(*field.message, p, end, depth, node);
   }
 
-  // An object of which nothing was read. False, and nothing written: it is not
-  // of the usual form.
-  bool Unread(const char* p, const char* end) {
-    bool spec = false;
-    bool metadata = false;
-    while (p != end) {
-      uint32_t size;
-      if (*p++ != kStructFields || !ReadLength(&p, end, &size)) return false;
-      const char* const entry_end = p + size;
-      uint32_t key_size;
-      if (p == entry_end || *p++ != kMapKey ||
-          !ReadLength(&p, entry_end, &key_size)) {
-        return false;
-      }
-      const absl::string_view key(p, key_size);
-      p += key_size;
-      if (p == entry_end || *p++ != kMapValue ||
-          !ReadLength(&p, entry_end, &size) || p + size != entry_end) {
-        return false;
-      }
-      bool* const kept = key == kSpec       ? &spec
-                         : key == kMetadata ? &metadata
-                                            : nullptr;
-      if (kept != nullptr) {
-        if (*kept || !IsOneStruct(p, entry_end)) return false;
-        *kept = true;
-      }
-      p = entry_end;
-    }
-    // In the order of the canonical form, which then takes no time.
-    if (metadata) Copy(kEmptyMetadata);
-    if (spec) Copy(kEmptySpec);
-    return true;
-  }
-
   // A Struct's fields. `object`: it is all of an object.
   bool Struct(const char* p, const char* end, int depth, const MaskNode* node,
               bool object) {
     if (depth < 0) return false;
-    if (object && node == nullptr && Unread(p, end)) return true;
+    absl::string_view bare;
+    if (object && node == nullptr && ReadBare(p, end, &bare)) {
+      Copy(bare);
+      return true;
+    }
     while (p != end) {
       const char* const start = p;
       if (*p != kStructFields) {
@@ -251,14 +311,17 @@ class Walk {
     return true;
   }
 
+  static const char* KeyTag(const MapEntry& entry) {
+    return entry.key().data() - wire::VarintSize(entry.key_size) - 1;
+  }
+
   // An entry's key, and its value with what `content` writes.
   template <typename Content>
   bool Holder(const MapEntry& entry, const MaskNode* node, Content content) {
     // The key with its tag and length, and the value's tag.
     const char* const value_tag =
         entry.value() - wire::VarintSize(entry.value_size) - 1;
-    const char* const key_tag =
-        entry.key().data() - wire::VarintSize(entry.key_size) - 1;
+    const char* const key_tag = KeyTag(entry);
     const Length length =
         Open(key_tag, value_tag + 1 - key_tag, entry.value_size, node);
     if (!content()) return false;
@@ -300,6 +363,8 @@ class Walk {
     wire::WriteVarint(length.at, size);
   }
 
+  const char* asked_;  // up to here
+  const char* const request_end_;
   char* out_;
 };
 
@@ -308,7 +373,7 @@ class Walk {
 char* WriteReadFields(absl::string_view request, const MaskNode* reads,
                       char* out) {
   if (reads != nullptr && reads->masked) return nullptr;  // no path is empty
-  Walk walk(out);
+  Walk walk(request, out);
   const bool taken =
       walk.Message(wire::kRunFunctionRequestType, request.data(),
                    request.data() + request.size(), wire::kMaxDepth + 1, reads);

@@ -16,6 +16,12 @@
 
 namespace fncache::cache::key {
 
+// An object that has both, of which nothing was read. It is its own canonical
+// form.
+inline constexpr absl::string_view kBareObject(
+    "\x0a\x0e\x0a\x08metadata\x12\x02\x2a\0\x0a\x0a\x0a\x04spec\x12\x02\x2a\0",
+    28);
+
 // Writes the RunFunctionRequest `request` without what does not count to `out`,
 // which has request.size() bytes: that is a request, which is still to be
 // validated. Returns its end. `reads` is the root of a hint. Null if the walk
