@@ -573,17 +573,19 @@ bool CanonicalWalk::UsualResource(const MapEntry& entry, int depth,
   char* const before = out_;
   const size_t growth = growth_;
   Copy(entry.start, object - entry.start);
-  char* const length = out_ - wire::VarintSize(size);
+  char* const contents = out_;
   const size_t drifts = DriftBytes();
   char* const written = structs_.Run(StructWalk::Kind::kStruct, {object, size},
                                      depth - 2, in_end_, &growth_, out_, node);
   if (written != nullptr) {
     out_ = written;
-    if (Close(length, size)) {
+    // If it is as long as before, all lengths are right.
+    const bool same = written == contents + size;
+    if (same || Close(contents - wire::VarintSize(size), size)) {
       Copy(object_end, rest);
       const int value_length = wire::VarintSize(entry.value_size);
-      if (CloseEntry(entry,
-                     {before + 1, before + entry.value_at - value_length})) {
+      if (same || CloseEntry(entry, {before + 1,
+                                     before + entry.value_at - value_length})) {
         return true;
       }
     }

@@ -85,7 +85,9 @@ inline bool IsAscii32(const char* p, size_t size) {
 
 // Reads the fields of an entry, `p` to `end`, if they are a key, then a value,
 // and nothing else.
-bool ReadUsualFields(const char* p, const char* end, MapEntry* entry) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ReadUsualFields(const char* p,
+                                                         const char* end,
+                                                         MapEntry* entry) {
   if (p == end || *p++ != kMapKey) return false;
   if (!ReadLength(&p, end, &entry->key_size)) return false;
   entry->key_at = static_cast<uint32_t>(p - entry->start);

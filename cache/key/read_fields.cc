@@ -34,8 +34,8 @@ bool Is(absl::string_view key, absl::string_view name) {
          std::memcmp(key.data(), name.data(), name.size()) == 0;
 }
 
-// What counts of an object of which nothing was read: `bare` becomes that of
-// kBareObject. False: it is not of the usual form.
+// Sets `bare` to those entries of kBareObject that count of an object of which
+// nothing was read. False: the object is not of the usual form.
 bool ReadBare(const char* p, const char* end, absl::string_view* bare) {
   bool spec = false;
   bool metadata = false;
@@ -142,10 +142,11 @@ class Walk {
   // next one is, so all is asked for.
   void AskAhead(const char* p) {
     constexpr ptrdiff_t kAhead = 8 << 10;
-    for (asked_ = std::max(asked_, p);
-         asked_ < request_end_ && asked_ - p < kAhead; asked_ += 64) {
-      __builtin_prefetch(asked_);
-    }
+    const char* const end =
+        request_end_ - p > kAhead ? p + kAhead : request_end_;
+    const char* asked = std::max(asked_, p);
+    for (; asked < end; asked += 64) __builtin_prefetch(asked);
+    asked_ = asked;
   }
 
   // The entry at *p of a map that leads to objects. `node` is the map's.

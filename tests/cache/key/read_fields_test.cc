@@ -292,6 +292,67 @@ TEST(KeyByHint, DoesNotReadWhatDoesNotCount) {
             keys.ByHint(request("\x08\x01")));
 }
 
+// Objects of which nothing was read, in forms that the quick path takes and in
+// others.
+TEST(KeyByHint, CountsOfAnUnreadObjectItsSpecAndMetadataAlone) {
+  const auto field = [](uint32_t number, const std::string& bytes) {
+    std::string out;
+    wire::AppendBytesField(&out, number, bytes);
+    return out;
+  };
+  const auto entry = [&](const std::string& key, const std::string& value) {
+    return field(1, field(1, key) + field(2, value));
+  };
+  const std::string some = field(5, entry("a", field(3, "b")));
+  const std::string many =
+      field(5, entry("a", field(3, std::string(200, 'b'))));
+  const std::string kind = entry("kind", field(3, "Bucket"));
+  const std::string spec = entry("spec", some);
+  const std::string metadata = entry("metadata", many);
+  const std::string objects[] = {"",
+                                 kind,
+                                 spec,
+                                 metadata,
+                                 spec + metadata,
+                                 metadata + kind + entry("spec", field(5, "")),
+                                 metadata + spec + entry("status", many),
+                                 entry("spec", many) + spec + kind,
+                                 entry("spec", field(3, "text")) + metadata,
+                                 entry("spec", ""),
+                                 entry("metadata", field(6, field(1, some))),
+                                 kind + field(9, "unknown")};
+  const std::string ready("\x18\x01", 2);
+  const std::string details = field(2, field(1, "user") + field(2, "me"));
+  const std::string rests[] = {"",
+                               ready,
+                               details,
+                               details + ready,
+                               ready + details,
+                               field(1, kind),
+                               ready + field(1, metadata),
+                               field(1, spec) + details,
+                               field(9, "unknown")};
+  Keys keys({"observed.composite.resource.spec.size"});
+  std::map<std::string, std::string> by_reduced;
+  std::map<std::string, std::string> by_hint;
+  for (const std::string& name : {std::string("a"), std::string(150, 'n')}) {
+    for (const std::string& object : objects) {
+      for (const std::string& rest : rests) {
+        const std::string bytes = field(
+            2, field(2, field(1, name) + field(2, field(1, object) + rest)));
+        fnv1::RunFunctionRequest request;
+        ASSERT_TRUE(request.ParseFromString(bytes));
+        const std::string key = keys.ByHint(bytes).Hex();
+        EXPECT_EQ(key, keys.ByHint(request.SerializeAsString()).Hex());
+        const std::string reduced = keys.OfReduced(request).Hex();
+        EXPECT_EQ(by_reduced.try_emplace(reduced, key).first->second, key);
+        EXPECT_EQ(by_hint.try_emplace(key, reduced).first->second, reduced);
+      }
+    }
+  }
+  EXPECT_GT(by_hint.size(), 50u);
+}
+
 TEST(KeyByHint, MasksApplyInAddition) {
   const auto masks = MaskSet::Parse({"observed.composite.resource.spec.a"});
   const Digester digester(TestSeed(), {"function", kRunFunctionV1, "1"},
