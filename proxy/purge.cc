@@ -269,6 +269,17 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
       owners = {*owner};
     }
   }
+  // A request with this key may have entries under keys by hint, of which only
+  // the ban tells.
+  const bool varies =
+      std::any_of(owners.begin(), owners.end(), [this](cache::FunctionId id) {
+        return deps_.functions[id]->State()->options.varies();
+      });
+  if (varies) {
+    until = absl::InfiniteFuture();
+  } else if (!order.soft) {
+    until = before;
+  }
   // `banned` lives until the key is deleted in every tier.
   const absl::optional<Bans::Entered> banned =
       bans.BanKey(order.key, before, order.soft, until);
@@ -291,7 +302,7 @@ bool Purger::PurgeKey(const PurgeOrder& order, const Functions& functions,
   result->removed += static_cast<uint64_t>(purged.removed);
   if (!purged.lasting) bans.KeepKey(order.key);
   if (deps_.misses != nullptr) deps_.misses->OnPurged(order.key);
-  return !purged.lasting || deps_.store->MayBeYoungerBelow();
+  return varies || !purged.lasting || deps_.store->MayBeYoungerBelow();
 }
 
 absl::StatusOr<PurgeResult> Purger::Purge(const PurgeOrder& given) {

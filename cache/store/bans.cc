@@ -121,6 +121,7 @@ Bans::Kind Bans::Ban(Kind kind, absl::string_view function,
   }
   changes_.fetch_add(1, std::memory_order_acq_rel);
   AwaitFills();
+  if (kind == Kind::kAll) EndKeys(OldestEpoch());
   return kind;
 }
 
@@ -147,14 +148,16 @@ absl::optional<Bans::Entered> Bans::BanKey(const key::Key& key,
   Entered entered = Enter();
   KeyBan ban;
   ban.times = TimesAt(before, soft);
-  ban.until = soft ? absl::ToUnixNanos(until) : 0;
+  ban.until = absl::ToUnixNanos(until);
   if (shared()) {
     // Memory of other replicas may keep the entry for longer.
     ban.until = std::max(ban.until, absl::ToUnixNanos(before) + keys_last_);
   }
   ban.epoch = NextEpoch();
   AddKey(key, ban);
-  if (soft || shared()) changes_.fetch_add(1, std::memory_order_acq_rel);
+  if (soft || shared() || until > before) {
+    changes_.fetch_add(1, std::memory_order_acq_rel);
+  }
   return entered;
 }
 
@@ -274,9 +277,8 @@ void Bans::Leave(uint64_t epoch) {
   }
   if (keys_.load(std::memory_order_relaxed) == 0) return;
   const uint64_t oldest = OldestEpoch();
-  // The many bans of a fleet end by time, and not with an operation.
-  if (shared() && oldest <= ended_.load(std::memory_order_acquire)) return;
-  EndKeys(oldest);
+  // There may be many bans that do not end with an operation.
+  if (oldest > ended_.load(std::memory_order_acquire)) EndKeys(oldest);
 }
 
 uint64_t Bans::OldestEpoch() const {
@@ -286,6 +288,12 @@ uint64_t Bans::OldestEpoch() const {
 
 void Bans::EndKeys(uint64_t oldest) {
   const int64_t seen = seen_.load(std::memory_order_relaxed);
+  // A ban of everything makes those of keys needless. (A replica would learn
+  // them again from the record of the fleet.)
+  const int64_t all = [this] {
+    ReaderMutexLock lock(&mutex_);
+    return shared() ? kNeverBanned : all_.purged;
+  }();
   for (size_t at = 0; at < kStripes; ++at) {
     if (newest_key_[at].load(std::memory_order_relaxed) == kNeverBanned) {
       continue;
@@ -294,11 +302,10 @@ void Bans::EndKeys(uint64_t oldest) {
     MutexLock lock(&stripe.mutex);
     for (auto it = stripe.keys.begin(); it != stripe.keys.end();) {
       KeyBan& ban = it->second;
-      const bool left = ban.epoch < oldest;
-      const bool over = left && ban.until <= seen;
-      if ((shared() ? over : left) && !ban.kept) {
-        ban.times.purged = kNeverBanned;
-      }
+      const bool over = ban.epoch < oldest &&
+                        (ban.until <= seen ||
+                         std::max(ban.times.purged, ban.times.stale) <= all);
+      if (over && !ban.kept) ban.times.purged = kNeverBanned;
       if (over) ban.times.stale = kNeverBanned;
       if (!ban.times.empty()) {
         ++it;
@@ -393,7 +400,9 @@ StoredBans Bans::ToStore(int64_t now) const {
       // Beside a disk, a hard ban outlives the process only while the disk may
       // still have the entry.
       of_key.times = ban.times;
-      if (!shared() && !ban.kept) of_key.times.purged = kNeverBanned;
+      if (!shared() && !ban.kept && ban.until <= now) {
+        of_key.times.purged = kNeverBanned;
+      }
       if (shared() && ban.until <= now) continue;
       of_key.until = std::max<int64_t>(ban.until, 0);
       if (!of_key.times.empty()) bans.keys.emplace(key, of_key);
@@ -412,7 +421,7 @@ absl::Status Bans::Save() {
   if (lasting_) {
     status = write_ == nullptr
                  ? absl::UnavailableError("the cache on disk is not open")
-                 : write_(shared() ? "" : EncodeBans(ToStore(0)));
+                 : write_(shared() ? "" : EncodeBans(ToStore(seen_)));
   }
   if (status.ok()) {
     written_.store(changes, std::memory_order_release);

@@ -14,7 +14,8 @@
 //           BanScope::FillUnlessBanned with its answer
 //
 // A soft purge makes entries stale instead: BanScope::FreshFor. Such a ban of a
-// key lasts until the entry is gone.
+// key lasts until the entry is gone. With `vary: on` every ban of a key lasts,
+// since other keys of a request may have entries of it (varied_call.h).
 //
 // Beside a disk tier bans are kept in its directory (stored_bans.h): Attach
 // reads them before anything is served. A file that cannot be read bans every
@@ -67,6 +68,11 @@ class alignas(64) BanScope {
   // Whether the entry under `key` whose call started then is purged: it must
   // not be served.
   bool Covers(const key::Key& key, absl::Time started) const;
+
+  // The same for the bans of this key alone, soft ones, too.
+  bool CoversKey(const key::Key& key, absl::Time started) const;
+  // False: CoversKey(key, started) is false for all keys.
+  bool MayCoverKeys(absl::Time started) const;
 
   // For how long from `now` such an entry is fresh, which by policy is
   // `served_for`. After a soft purge it has not been since that.
@@ -150,9 +156,9 @@ class Bans {
   Kind Ban(Kind kind, absl::string_view function, absl::string_view generation,
            absl::Time before, bool soft);
 
-  // Bans a key, at least for as long as the result lives. `until`, of a soft
-  // ban: when the entry will be gone. Absent if there are too many already:
-  // ban the function.
+  // Bans a key, at least for as long as the result lives, and in any case until
+  // `until`: when the entries that it is about will be gone. Absent if there
+  // are too many already: ban the function.
   absl::optional<Entered> BanKey(const key::Key& key, absl::Time before,
                                  bool soft, absl::Time until);
 
@@ -260,8 +266,7 @@ class Bans {
 
   struct KeyBan {
     BanTimes times;
-    // When the soft one ends, in nanoseconds since the Unix epoch. In a fleet
-    // the hard one ends then, too.
+    // When they end, in nanoseconds since the Unix epoch.
     int64_t until = 0;
     // Neither ban ends before every operation that entered in this epoch or an
     // earlier one has left. 0: all have left.
@@ -358,6 +363,22 @@ inline bool BanScope::Covers(const key::Key& key, absl::Time started) const {
   const int64_t at = absl::ToUnixNanos(started);
   if (at <= purged_.load(std::memory_order_acquire)) return true;
   return bans_->MayCover(key, at) && at <= bans_->KeyTimes(key).purged;
+}
+
+inline bool BanScope::CoversKey(const key::Key& key, absl::Time started) const {
+  const int64_t at = absl::ToUnixNanos(started);
+  if (!bans_->MayCover(key, at)) return false;
+  const BanTimes times = bans_->KeyTimes(key);
+  return at <= std::max(times.purged, times.stale);
+}
+
+inline bool BanScope::MayCoverKeys(absl::Time started) const {
+  if (bans_->keys_.load(std::memory_order_acquire) == 0) return false;
+  const int64_t at = absl::ToUnixNanos(started);
+  return std::any_of(bans_->newest_key_.begin(), bans_->newest_key_.end(),
+                     [at](const std::atomic<int64_t>& newest) {
+                       return at <= newest.load(std::memory_order_acquire);
+                     });
 }
 
 inline absl::Time BanScope::SoftBefore(const key::Key& key,

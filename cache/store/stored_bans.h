@@ -52,8 +52,9 @@ struct BanTimes {
 
 struct StoredKeyBan {
   BanTimes times;
-  // From this time on, no entry that `stale` covers can exist. In the record of
-  // a fleet, both bans end then.
+  // From this time on, no entry that they cover can exist, and they end.
+  // (Beside a disk, `purged` ends once the disk's entry is deleted, if that is
+  // later.)
   int64_t until = 0;
 
   friend bool operator==(const StoredKeyBan& a, const StoredKeyBan& b) {

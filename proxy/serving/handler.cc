@@ -83,6 +83,10 @@ telemetry::TuneReport FunctionHandler::Tune() const {
 }
 
 void FunctionHandler::Replace(const settings::FunctionOptions& options) {
+  // While it was off, neither answers nor purges ended entries by hint.
+  if (options.varies() && !State()->options.varies()) {
+    context_.hints.Drop(context_.clock.Now());
+  }
   context_.states.Replace(options);
   // From now on no call stores secrets, and stored ones are not served.
   if (context_.misses != nullptr &&

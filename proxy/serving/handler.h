@@ -72,10 +72,10 @@ class FunctionHandler final : public transport::CallHandler {
   size_t DetachFlight(const cache::key::Key& key) {
     if (context_.tuning != nullptr) context_.tuning->evidence.Forget(key);
     const size_t closed = context_.flights.Detach(key);
-    if (!State()->options.varies()) return closed;
-    context_.hints.OnPurged(key, context_.clock.Now());
     // Flights have plain keys. Which requests have this key is not known.
-    return closed > 0 ? closed : context_.flights.DetachAll();
+    return closed > 0 || !State()->options.varies()
+               ? closed
+               : context_.flights.DetachAll();
   }
   size_t DetachFlights() {
     if (context_.tuning != nullptr) {

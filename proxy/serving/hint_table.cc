@@ -78,24 +78,12 @@ void HintTable::DropInputs(absl::Time now) {
   }
 }
 
-void HintTable::OnPurged(const cache::key::Key& key, absl::Time now) {
+void HintTable::Drop(absl::Time now) {
   MutexLock lock(&mutex_);
-  const auto [it, is_new] = purged_.insert_or_assign(key, now);
-  if (is_new) purged_order_.push_back(key);
-  if (purged_order_.size() > kMostPurged) {
-    const auto oldest = purged_.find(purged_order_.front());
-    purges_forgotten_ = std::max(purges_forgotten_, oldest->second);
-    purged_.erase(oldest);
-    purged_order_.pop_front();
-  }
-  purges_.store(true, std::memory_order_release);
-}
-
-absl::Time HintTable::FindPurge(const cache::key::Key& key) const {
-  MutexLock lock(&mutex_);
-  const auto it = purged_.find(key);
-  return it == purged_.end() ? purges_forgotten_
-                             : std::max(it->second, purges_forgotten_);
+  inputs_.clear();
+  order_.clear();
+  hints_ = bytes_ = 0;
+  inputs_dropped_ = std::max(inputs_dropped_, now);
 }
 
 telemetry::VaryFigures HintTable::Read() const {

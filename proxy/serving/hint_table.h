@@ -2,22 +2,18 @@
 // HintTable: the hints of a function's responses (cache/key/hint.h), the last
 // four distinct ones for each input. They belong to the process.
 //
-// An entry that is older than a purge or a fill of its request must never come
-// back because another hint leads to it. So the table also keeps two facts:
-// - A hint that was dropped may lead to entries that later fills did not
-//   remove. When it comes again, entries of calls before that time count as
-//   none (KnownHint::since).
-// - A purged key ends all earlier entries of the requests that have it, under
-//   their other keys, too (PurgedAt).
+// An entry that is older than a fill of its request must never come back
+// because another hint leads to it. A hint that was dropped may lead to entries
+// that later fills did not remove. When it comes again, entries of calls before
+// that time count as none (KnownHint::since).
 //
-// Thread-safe. Bounded in inputs, bytes and purged keys.
+// Thread-safe. Bounded in inputs and bytes.
 #ifndef FNCACHE_PROXY_SERVING_HINT_TABLE_H_
 #define FNCACHE_PROXY_SERVING_HINT_TABLE_H_
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <memory>
 #include <string>
@@ -49,9 +45,6 @@ class HintTable {
   static constexpr size_t kHintsOfInput = 4;
   static constexpr size_t kMostInputs = 4096;
   static constexpr size_t kMostBytes = 16 << 20;
-  // Beyond it the table forgets the oldest, and all earlier entries count as
-  // none.
-  static constexpr size_t kMostPurged = 10'000;
 
   // Newest first.
   using Hints = absl::InlinedVector<KnownHintPtr, kHintsOfInput>;
@@ -61,15 +54,9 @@ class HintTable {
   // the newest from now on.
   void Learn(const cache::key::Key& input, KnownHintPtr hint, absl::Time now);
 
-  // An operator purged the key.
-  void OnPurged(const cache::key::Key& key, absl::Time now);
-  // False: PurgedAt is InfinitePast for all keys.
-  bool has_purges() const { return purges_.load(std::memory_order_acquire); }
-  // When the key was purged; InfinitePast if never.
-  absl::Time PurgedAt(const cache::key::Key& key) const {
-    if (!has_purges()) return absl::InfinitePast();
-    return FindPurge(key);
-  }
+  // Forgets all hints. When they come again, entries of calls up to `now` count
+  // as none.
+  void Drop(absl::Time now);
 
   // A hint cannot be used. True for the first of the function: it is logged.
   bool Refuse() {
@@ -89,7 +76,6 @@ class HintTable {
     std::list<cache::key::Key>::iterator place;
   };
 
-  absl::Time FindPurge(const cache::key::Key& key) const;
   static size_t BytesOf(const KnownHint& hint);
   void DropInputs(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -100,11 +86,6 @@ class HintTable {
   size_t hints_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time inputs_dropped_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  absl::flat_hash_map<cache::key::Key, absl::Time> purged_
-      ABSL_GUARDED_BY(mutex_);
-  std::deque<cache::key::Key> purged_order_ ABSL_GUARDED_BY(mutex_);
-  absl::Time purges_forgotten_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  std::atomic<bool> purges_{false};
   std::atomic<uint64_t> hits_{0};
   std::atomic<uint64_t> refused_{0};
 };

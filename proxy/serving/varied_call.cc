@@ -58,30 +58,29 @@ void VariedCall::MakeKeys(absl::string_view request) {
 }
 
 bool VariedCall::Ended(const cache::store::Entry& entry, const Key& key,
-                       const KnownHintPtr& hint, const Key* plain) const {
+                       const KnownHintPtr& hint, const Key& plain) const {
   const absl::Time started = entry.started();
   if (hint != nullptr && started <= hint->since) return true;
-  if (!table_.has_purges()) return false;
-  const auto purged = [&](const Key& other) {
-    return other != key && started <= table_.PurgedAt(other);
-  };
-  return (plain != nullptr && purged(*plain)) ||
-         std::any_of(keys_.begin(), keys_.end(),
-                     [&](const KeyByHint& one) { return purged(one.key); });
+  bool purged = false;
+  ForEachKey(plain, [&](const Key& other, const KnownHintPtr&) {
+    purged = other != key && state_->bans.CoversKey(other, started);
+    return purged;
+  });
+  return purged;
 }
 
 EntryRef VariedCall::FindFresh(absl::string_view request, absl::Time now) {
-  // Any of the keys may be purged.
-  if (table_.has_purges()) MakeKeys(request);
   for (const KnownHintPtr& hint : table_.Of(input_)) {
     const Key* const key = KeyBy(hint, request);
     if (key == nullptr) return nullptr;
     const EntryRef entry = state_->store.GetMemory(*key, now).entry;
-    if (state_->IsFreshForItself(*key, entry, now) &&
-        !Ended(*entry, *key, hint, nullptr)) {
-      SetFound(*key, hint);
-      return entry;
+    if (!state_->IsFreshForItself(*key, entry, now) ||
+        entry->started() <= hint->since) {
+      continue;
     }
+    if (state_->bans.MayCoverKeys(entry->started())) return nullptr;
+    SetFound(*key, hint);
+    return entry;
   }
   return nullptr;
 }
@@ -91,7 +90,7 @@ Found VariedCall::Find(const Key& plain, absl::Time now) {
   ForEachKey(plain, [&](const Key& key, const KnownHintPtr& hint) {
     const Found found = state_->store.GetMemory(key, now);
     best.expired |= found.expired;
-    if (!found.entry || Ended(*found.entry, key, hint, &plain)) return false;
+    if (!found.entry || Ended(*found.entry, key, hint, plain)) return false;
     const bool fresh = state_->IsFreshForItself(key, found.entry, now);
     if (fresh || !best.entry ||
         found.entry->started() > best.entry->started()) {
@@ -119,7 +118,7 @@ Found VariedCall::FoundBelow(const Found& found, const Key& plain) {
   const Key& key = is_plain ? plain : keys_[below_].key;
   const KnownHintPtr hint = is_plain ? nullptr : keys_[below_].hint;
   if (!found.entry) return found;
-  if (Ended(*found.entry, key, hint, &plain)) return {};
+  if (Ended(*found.entry, key, hint, plain)) return {};
   SetFound(key, hint);
   return found;
 }
@@ -175,7 +174,7 @@ EntryRef VariedCall::EndOthers(const Key& plain, cache::FunctionId function,
     if (key == own) return false;
     const EntryRef entry = state_->store.GetMemory(key, now).entry;
     if (entry && entry->started() > started &&
-        !Ended(*entry, key, hint, &plain)) {
+        !Ended(*entry, key, hint, plain)) {
       later = entry;
       return false;
     }
@@ -199,20 +198,19 @@ bool VariedCall::IsFresh(const Key& plain, absl::Time now) const {
   ForEachKey(plain, [&](const Key& key, const KnownHintPtr& hint) {
     const EntryRef entry = state_->store.GetMemory(key, now).entry;
     fresh = state_->IsFreshForItself(key, entry, now) &&
-            !Ended(*entry, key, hint, &plain);
+            !Ended(*entry, key, hint, plain);
     return fresh;
   });
   return fresh;
 }
 
 Key VariedCall::KeyOfHit(const Key& plain, absl::Time now) const {
-  // Without an entry, the key that a look-up begins with.
-  Key best = keys_.empty() ? plain : keys_[0].key;
+  Key best = plain;
   absl::Time latest = absl::InfinitePast();
   ForEachKey(plain, [&](const Key& key, const KnownHintPtr& hint) {
     for (const cache::store::Inspection& there : state_->store.Inspect(key)) {
       const cache::store::Entry& entry = *there.entry;
-      if (Ended(entry, key, hint, &plain)) continue;
+      if (Ended(entry, key, hint, plain)) continue;
       const bool fresh = state_->FreshnessForItself(key, entry, now) ==
                          cache::Freshness::kFresh;
       if (fresh || entry.started() > latest) {

@@ -43,7 +43,8 @@ class VariedCall {
                                           absl::string_view request);
 
   // Returns the entry of the first key by hint under which there is a fresh one
-  // in memory, or null. It makes no key after that.
+  // in memory, or null. It makes no key after that. Also null if a purge of
+  // another key may end that entry: Find tells, with all keys.
   cache::store::EntryRef FindFresh(absl::string_view request, absl::Time now);
   // meta.tag, once FindFresh has returned an entry.
   absl::string_view tag() const { return {tag_.data(), tag_.size()}; }
@@ -98,7 +99,7 @@ class VariedCall {
                        absl::Time started, absl::Time now);
   // Whether a fresh entry in memory is under a key by hint.
   bool IsFresh(const cache::key::Key& plain, absl::Time now) const;
-  // The key whose entry, in any tier, answers the request. The first key if
+  // The key whose entry, in any tier, answers the request. The plain key if
   // there is none.
   cache::key::Key KeyOfHit(const cache::key::Key& plain, absl::Time now) const;
 
@@ -128,9 +129,9 @@ class VariedCall {
     use(plain, nullptr);
   }
   // The entry counts as none: its hint was lost, or another of the request's
-  // keys was purged, after its call started. `plain` may be null.
+  // keys was purged, after its call started.
   bool Ended(const cache::store::Entry& entry, const cache::key::Key& key,
-             const KnownHintPtr& hint, const cache::key::Key* plain) const;
+             const KnownHintPtr& hint, const cache::key::Key& plain) const;
   void SetFound(const cache::key::Key& key, const KnownHintPtr& hint) {
     entry_key_ = key;
     by_hint_ = hint;

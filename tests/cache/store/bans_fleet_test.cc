@@ -328,7 +328,7 @@ TEST(BansFleetTest, ReplicasThatExchangeRecordsAgreeWithAModel) {
           StoredKeyBan& ban = model.keys[key];
           ban.times.Add(times);
           ban.until = std::max({ban.until, at + absl::ToInt64Nanoseconds(kLast),
-                                soft ? absl::ToUnixNanos(until) : int64_t{0}});
+                                absl::ToUnixNanos(until)});
           break;
         }
         default: {

@@ -316,6 +316,42 @@ TEST(BansPersistenceTest, AKeyOutlivesTheProcessOnlyWhileItsEntryDoes) {
   EXPECT_TRUE(last.Kept().empty());
 }
 
+TEST(BansPersistenceTest, ABanOfAKeyLastsAsLongAsItIsToldTo) {
+  File file;
+  {
+    Bans bans;
+    file.AttachTo(&bans, At(0));
+    const BanScope& scope = bans.Of("f", "r1");
+    EXPECT_FALSE(scope.MayCoverKeys(absl::InfinitePast()));
+    bans.BanKey(KeyOf(1), At(1), false, absl::InfiniteFuture()).reset();
+    bans.BanKey(KeyOf(2), At(2), true, absl::InfiniteFuture()).reset();
+    ASSERT_TRUE(bans.Save().ok());
+    EXPECT_TRUE(scope.CoversKey(KeyOf(1), At(1)));
+    EXPECT_FALSE(scope.CoversKey(KeyOf(1), At(2)));
+    EXPECT_TRUE(scope.CoversKey(KeyOf(2), At(2)));
+    EXPECT_FALSE(scope.CoversKey(KeyOf(3), At(1)));
+    EXPECT_TRUE(scope.MayCoverKeys(At(2)));
+    EXPECT_FALSE(scope.MayCoverKeys(At(3)));
+  }
+  {
+    Bans bans;
+    file.AttachTo(&bans, At(5));
+    bans.Deleted(KeyOf(1), At(1));
+    EXPECT_TRUE(bans.Of("f", "r1").Covers(KeyOf(1), At(1)));
+    ASSERT_TRUE(bans.Save().ok());
+  }
+  Bans bans;
+  file.AttachTo(&bans, At(6));
+  EXPECT_TRUE(bans.Of("f", "r1").Covers(KeyOf(1), At(1)));
+  EXPECT_TRUE(bans.Of("f", "r1").CoversKey(KeyOf(2), At(2)));
+  bans.Deleted(KeyOf(1), At(1));
+  // Everything is more.
+  bans.Ban(Kind::kAll, "", "", At(3), false);
+  EXPECT_EQ(bans.figures().keys, 0u);
+  EXPECT_FALSE(bans.Of("f", "r1").CoversKey(KeyOf(1), At(1)));
+  EXPECT_TRUE(bans.Of("f", "r1").Covers(KeyOf(1), At(1)));
+}
+
 TEST(BansPersistenceTest, ADeletionOfBeforeAnotherPurgeIsNotEnough) {
   Bans bans;
   bans.BanKey(KeyOf(1), At(1), false, absl::InfinitePast()).reset();

@@ -197,7 +197,8 @@ bool DoPurge(Replica* replica, bool to_now, Purged* purge) {
   for (const Inspection& there : store.Inspect(key)) {
     until = std::max(until, there.entry->kept_until());
   }
-  const auto banned = bans.BanKey(key, purge->before, purge->soft, until);
+  const auto banned = bans.BanKey(key, purge->before, purge->soft,
+                                  purge->soft ? until : purge->before);
   bool lasting = true;
   if (!purge->soft) {
     lasting = store.Purge(key, purge->before, replica->clock->Now()).lasting;

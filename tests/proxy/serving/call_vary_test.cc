@@ -76,6 +76,16 @@ class CallVaryTest : public CallTest {
     EXPECT_EQ(function_.calls(), calls);
     return caller->response().results(0).message();
   }
+  // As an operator does.
+  void Purge(const cache::key::Key& key) {
+    Proxy().clock.Advance(absl::Milliseconds(10));
+    const absl::Time now = Proxy().clock.Now();
+    store_->bans()
+        .BanKey(key, now, /*soft=*/false, absl::InfiniteFuture())
+        .reset();
+    proxy_->handler().DetachFlight(key);
+    store_->Purge(key, now, now);
+  }
   cache::key::Key KeyOf(const std::string& request) {
     cache::key::DigestScratch scratch;
     return Proxy()
@@ -339,15 +349,26 @@ TEST_F(CallVaryTest, APurgedKeyLetsNoEarlierEntryComeBack) {
   const auto key =
       proxy_->handler().KeyOfHit(Method::kV1, request, KeyOf(request));
   EXPECT_NE(key, KeyOf(request));
-  Proxy().clock.Advance(absl::Milliseconds(10));
-  store_->Erase(key);
-  proxy_->handler().DetachFlight(key);
+  Purge(key);
   EXPECT_EQ(Run(request, "", "new")->cache_status(),
             "fncache; fwd=miss; stored");
   EXPECT_EQ(Hit(request, "fncache; hit"), "new");
   // Others are not affected.
   Run(Of("2", "x"), kReadsSize, "two");
   EXPECT_EQ(Hit(Of("2", "y"), kHintHit), "two");
+}
+
+TEST_F(CallVaryTest, APurgeOfTheRequestsOwnKeyEndsItsEntryByHint) {
+  const std::string request = Of("1", "n");
+  Run(request, kReadsSize, "old");
+  Run(Of("2", "n"), kReadsSize, "other");
+  EXPECT_EQ(Hit(request, kHintHit), "old");
+  Purge(KeyOf(request));
+  EXPECT_EQ(proxy_->handler().KeyOfHit(Method::kV1, request, KeyOf(request)),
+            KeyOf(request));
+  EXPECT_EQ(Hit(Of("2", "y"), kHintHit), "other");
+  Run(request, kReadsSize, "new");
+  EXPECT_EQ(Hit(request, kHintHit), "new");
 }
 
 TEST_F(CallVaryTest, ALookUpNamesTheEntryThatAHitTakes) {
