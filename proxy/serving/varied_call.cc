@@ -168,6 +168,7 @@ void VariedCall::Learn(absl::Time now) {
 
 EntryRef VariedCall::EndOthers(const Key& plain, cache::FunctionId function,
                                absl::Time started, absl::Time now) {
+  UpdateKeys();
   const Key& own = FillKey(plain);
   EntryRef later;
   ForEachKey(plain, [&](const Key& key, const KnownHintPtr& hint) {
@@ -186,6 +187,7 @@ EntryRef VariedCall::EndOthers(const Key& plain, cache::FunctionId function,
 
 void VariedCall::SupersedeOthers(cache::FunctionId function, bool found,
                                  absl::Time started, absl::Time now) {
+  UpdateKeys();
   for (const KeyByHint& one : keys_) {
     const EntryRef entry = state_->store.GetMemory(one.key, now).entry;
     if (found && !entry) continue;

@@ -116,6 +116,10 @@ class VariedCall {
         method_(method),
         input_(input) {}
 
+  // Makes the keys by hints that came while the function ran.
+  void UpdateKeys() {
+    if (request_.valid()) MakeKeys(request_.bytes());
+  }
   // The key by this hint, made if it is new. Null: it cannot be made.
   const cache::key::Key* KeyBy(const KnownHintPtr& hint,
                                absl::string_view request);

@@ -198,6 +198,36 @@ TEST_F(CallVaryTest, ALaterAnswerUnderAnotherHintEndsTheEarlierOnes) {
   EXPECT_EQ(Hit(Of("1", "a"), kHintHit), "last");
 }
 
+TEST_F(CallVaryTest, ItAlsoEndsThoseUnderAHintThatCameWhileItRan) {
+  options_.policy.stale_if_error = absl::Hours(1);
+  // The second time, the answer is not stored.
+  for (const int ttl : {1, -1}) {
+    const std::string input = absl::StrCat("i", ttl);
+    Proxy().clock.Advance(absl::Milliseconds(10));
+    auto earlier = Send(Of("1", "x", input));
+    const auto of_earlier = function_.Next();
+    Proxy().clock.Advance(absl::Milliseconds(10));
+    auto later = Send(Of("1", "n", input));
+    const auto of_later = function_.Next();
+    of_earlier->AddTrailer("fncache-depends", kReadsSize);
+    of_earlier->Answer(Says("earlier"));
+    EXPECT_TRUE(earlier->Wait().ok());
+    EXPECT_EQ(Hit(Of("1", "y", input), kHintHit), "earlier");
+    of_later->AddTrailer("fncache-depends", kReadsName);
+    of_later->Answer(Says("later", ttl));
+    EXPECT_TRUE(later->Wait().ok());
+    Proxy().clock.Advance(absl::Seconds(ttl > 0 ? 2 : 61));
+    auto last = Send(Of("1", "n", input));
+    function_.Next()->Fail(grpc::Status(grpc::StatusCode::UNAVAILABLE, "down"));
+    if (ttl > 0) {
+      EXPECT_TRUE(last->Wait().ok());
+      EXPECT_EQ(last->response().results(0).message(), "later");
+    } else {
+      EXPECT_EQ(last->Wait().error_code(), grpc::StatusCode::UNAVAILABLE);
+    }
+  }
+}
+
 TEST_F(CallVaryTest, AnEarlierCallThatEndsLaterReplacesNothing) {
   Run(Of("9", "z"), kReadsName, "known");
   Run(Of("8", "y"), kReadsSize, "known");
