@@ -44,6 +44,12 @@ std::string Below(std::string document, const Node* node) {
   return absl::StrCat(document, ".", path);
 }
 
+// A name in paths of the hint. They are masks, where a bare `@versions` is a
+// set.
+std::string SpellRead(absl::string_view key) {
+  return key.substr(0, 1) == "@" ? QuoteKey(key) : SpellKey(key);
+}
+
 // Adds what was read at and below the node; false where nothing was.
 bool AppendReads(const Node* node, const std::string& path,
                  std::set<std::string>* paths) {
@@ -52,7 +58,8 @@ bool AppendReads(const Node* node, const std::string& path,
   if (!node->looked && node->read_below) {
     for (const Node* const child : node->children) {
       if (!child->looked && !child->sized && !child->read_below) continue;
-      any |= AppendReads(child, PathBelow(path, child->key), paths);
+      any |= AppendReads(child, absl::StrCat(path, ".", SpellRead(child->key)),
+                         paths);
     }
     for (const Node* const element : node->elements) {
       any |= AppendReads(element, absl::StrCat(path, ".*"), paths);
@@ -91,13 +98,13 @@ void AddReads(Document* document, std::set<std::string>* paths) {
       path = "observed.composite.resource";
       break;
     case Section::kObservedResource:
-      path = absl::StrCat("observed.resources.", SpellKey(document->name),
+      path = absl::StrCat("observed.resources.", SpellRead(document->name),
                           ".resource");
       break;
     case Section::kRequired:
       path = absl::StrCat(
           document->extra ? "extra_resources." : "required_resources.",
-          SpellKey(document->name), ".items.*.resource");
+          SpellRead(document->name), ".items.*.resource");
       break;
     default:
       return;

@@ -95,6 +95,20 @@ TEST(Hint, ListsWhatTheFunctionRead) {
             "\"observed.resources.r.resource.spec.list.*.x\")");
 }
 
+TEST(Hint, NamesThatAreSetsOfMasksAreQuoted) {
+  Caller call;
+  call.Composite("{spec: {'@times': {x: 1}}}");
+  call.Observed("@versions", "{spec: {a: 1}}");
+  EXPECT_EQ(DependsOf(
+                [](fn::Context& ctx) {
+                  ctx.composite().observed()["spec"]["@times"]["x"].size();
+                  ctx.existing("@versions").observed()["spec"]["a"].size();
+                },
+                call),
+            "reads=(\"observed.composite.resource.spec.\\\"@times\\\".x\" "
+            "\"observed.resources.\\\"@versions\\\".resource.spec.a\")");
+}
+
 TEST(Hint, ListsWhatTheSdkRead) {
   Caller call;
   call.options.waiting_condition = "Composed";
