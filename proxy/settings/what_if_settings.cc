@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cache/key/mask.h"
-#include "common/duration.h"
 #include "common/nearest.h"
 #include "proxy/settings/options.h"
 #include "proxy/settings/settings.h"
@@ -194,9 +193,10 @@ std::vector<std::string> WhatIfSettings::NotPlayed(
   std::vector<std::string> notes;
   for (const auto& [name, text] : settings) {
     const NotTaken* const setting = FindNotTaken(name);
-    if (setting == nullptr || setting->instead.empty()) continue;
-    const auto value = ParseGoDuration(text);
-    if (value.ok() && *value <= absl::ZeroDuration()) continue;
+    if (setting == nullptr || setting->instead.empty() ||
+        ServeSettings().Find(setting->key)->default_value == text) {
+      continue;
+    }
     notes.push_back(absl::StrCat("the daemon had ", name, ": ", text,
                                  ", which is not played: ", setting->instead));
   }

@@ -92,6 +92,8 @@ TEST(WhatIfSettings, WhatADaemonHadThatCannotBePlayedIsTold) {
   EXPECT_THAT(settings.NotPlayed({{"stale_if_error", "0s"},
                                   {"finish_abandoned", "0s"},
                                   {"stale_while_revalidate", "1h"},
+                                  {"vary", "off"},
+                                  {"functions.f.tune", "off"},
                                   {"key", "tag"}}),
               ElementsAre());
   EXPECT_THAT(
