@@ -143,16 +143,17 @@ class Emitter {
         return true;
       }
       // Another value that is there, or of an earlier step, stays until one is
-      // here.
+      // here. That an object is there, or nothing, is known from the paths
+      // below it: they are awaited, and so read.
       const bool waits = HasWait(own);
-      const Node* const there = waits ? Look(own) : nullptr;
-      for (const Node* const other : {there, base}) {
-        if (other != nullptr && other->kind != Kind::kObject &&
-            (waits || !own->hides_base) && Content(other, nullptr, nullptr)) {
-          return true;
-        }
+      Node* const there = waits ? Observed(own) : nullptr;
+      if (there != nullptr && there->kind != Kind::kUnset &&
+          there->kind != Kind::kObject) {
+        ReadWhole(there);
+        if (Content(there, nullptr, nullptr)) return true;
       }
-      return false;
+      return base != nullptr && base->kind != Kind::kObject &&
+             (waits || !own->hides_base) && Content(base, nullptr, nullptr);
     }
     // The observed value is emitted instead of what is awaited here.
     if (kept_ != nullptr) kept_->push_back(own);

@@ -133,6 +133,28 @@ TEST(Hint, ListsWhatTheSdkRead) {
             "\"observed.resources.b.resource.status.conditions\")");
 }
 
+// The parents of what is awaited are no reads: their other fields change with
+// every heartbeat.
+TEST(Hint, WhatIsAwaitedIsReadAtItsPathOnly) {
+  Caller call;
+  call.Composite("{status: {conditions: [{type: Ready}], other: 1}}")
+      .Observed("b", "{status: {x: 1}}")
+      .Observed("a", "{spec: {other: 1}}");
+  call([](fn::Context& ctx) {
+    auto id = ctx.resource("b", "v1", "B").observed()["status"]["id"];
+    ctx.resource("a", "v1", "A")["spec"]["p"]["q"] = id;
+    ctx.composite()["status"]["id"] = id;
+  });
+  const std::string& hint = call.result.depends;
+  EXPECT_THAT(hint,
+              testing::HasSubstr("\"observed.composite.resource.status.id\""));
+  EXPECT_THAT(hint,
+              testing::HasSubstr("\"observed.resources.a.resource.spec.p.q\""));
+  EXPECT_THAT(hint, testing::Not(testing::HasSubstr("resource.status\"")));
+  EXPECT_THAT(hint, testing::Not(testing::HasSubstr("resource.spec\"")));
+  EXPECT_THAT(hint, testing::Not(testing::HasSubstr("spec.p\"")));
+}
+
 TEST(Hint, PureUnlessTimeOrCancellationWereAsked) {
   Caller call;
   call.options.pure = true;
