@@ -230,6 +230,8 @@ class LiveSettingsTest : public ReloadTest,
     Call(one);
     EXPECT_FALSE(Call(two).hit());
     Reload("vary: on\n");
+    // Calls that start at the time of the reload count as before it.
+    clock_.Advance(absl::Milliseconds(1));
     one.spec = two.spec = "2";
     Call(one);
     EXPECT_TRUE(Call(two, /*masked=*/true).hit());
