@@ -144,8 +144,10 @@ class Decoder {
     return false;
   }
 
-  // A piece of a Struct.
-  bool Fields(absl::string_view bytes, Node* object, int depth) {
+  // A piece of a Struct or ListValue: calls `use` with each of its first field,
+  // the entries or values.
+  template <class Use>
+  bool EachOf(absl::string_view bytes, int depth, Use use) {
     if (!Enter(depth)) return false;
     Reader reader(bytes);
     while (!reader.done()) {
@@ -155,10 +157,16 @@ class Decoder {
         if (!reader.Skip(tag)) return false;
         continue;
       }
-      absl::string_view entry;
-      if (!reader.Bytes(&entry) || !Entry(entry, object, depth)) return false;
+      absl::string_view one;
+      if (!reader.Bytes(&one) || !use(one)) return false;
     }
     return true;
+  }
+
+  bool Fields(absl::string_view bytes, Node* object, int depth) {
+    return EachOf(bytes, depth, [&](absl::string_view entry) {
+      return Entry(entry, object, depth);
+    });
   }
 
   bool Entry(absl::string_view bytes, Node* object, int depth) {
@@ -229,27 +237,16 @@ class Decoder {
     return true;
   }
 
-  // A piece of a ListValue.
   bool Elements(absl::string_view bytes, Node* list, int depth) {
-    if (!Enter(depth)) return false;
-    Reader reader(bytes);
-    while (!reader.done()) {
-      uint32_t tag;
-      if (!reader.Tag(&tag)) return false;
-      if (tag != Tag(1, kLengthDelimited)) {
-        if (!reader.Skip(tag)) return false;
-        continue;
-      }
-      absl::string_view value;
-      if (!reader.Bytes(&value)) return false;
+    return EachOf(bytes, depth, [&](absl::string_view value) {
       Node* const element = document_->arena()->NewNode(document_, list);
       element->kind = Kind::kNull;
       element->index = static_cast<int>(list->elements.size());
       list->elements.push_back(element);
       if (!Value(value, element, depth + 1)) return false;
       Finish(element);
-    }
-    return true;
+      return true;
+    });
   }
 
   Document* const document_;
