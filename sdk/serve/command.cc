@@ -94,6 +94,8 @@ void NextSignalExits(const sigset_t& signals) {
 
 // A process that accepts no connection is better started again.
 std::atomic<bool> listener_ended{false};
+// A second signal would end it at once.
+std::atomic<bool> stopping{false};
 
 // For a process, not for a library: before its first thread.
 void SetUpProcess(const ServeSettings& settings) {
@@ -103,6 +105,7 @@ void SetUpProcess(const ServeSettings& settings) {
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   RaiseFileLimit();
   TakeGrpcLog([] {
+    if (stopping.exchange(true)) return;
     listener_ended = true;
     kill(getpid(), SIGTERM);
   });
@@ -265,6 +268,7 @@ int Serve(const std::string& name, ServeSettings settings,
   }
   int signal = 0;
   sigwait(&signals, &signal);
+  stopping = true;
   NextSignalExits(signals);
   const int code = listener_ended ? 1 : 0;
   Log(LogLevel::kInfo, "stopping",
