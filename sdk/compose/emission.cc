@@ -180,15 +180,21 @@ class Emission {
     return false;
   }
 
-  // apiVersion and kind, where nothing set them.
+  // apiVersion and kind, where nothing set them: without declared ones, those
+  // of earlier steps.
   static void FillIn(const ComposedResource& resource) {
-    if (!resource.named) return;
-    for (const auto& [key, text] :
+    Document* const before = resource.desired->base;
+    for (const auto& [key, declared] :
          {std::pair("apiVersion", resource.api_version),
           std::pair("kind", resource.kind)}) {
       Node* const field = ChildOf(resource.desired->root(), key);
       const Node* const shown = Peek(field);
-      if (shown == nullptr || shown->kind != Kind::kText) {
+      if (shown != nullptr && shown->kind == Kind::kText) continue;
+      std::string text = declared;
+      if (text.empty() && before != nullptr) {
+        text = std::string(TextAt(before->root(), key));
+      }
+      if (!text.empty()) {
         function::Value(function::internal::Ref(field)) = text;
       }
     }

@@ -135,7 +135,10 @@ Resource Resource::connection_detail(
 
 Secret Secrets::operator[](std::string_view key) const {
   const auto found = all_.find(key);
-  return found == all_.end() ? absent_ : found->second;
+  if (found != all_.end()) return found->second;
+  internal::Origin origin = absent_.observable().origin();
+  for (Ref& source : origin.sources) source = internal::Child(source, key);
+  return Secret({std::move(origin), std::string()});
 }
 
 std::vector<std::string> Secrets::keys() const {

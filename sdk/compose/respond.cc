@@ -20,6 +20,11 @@ void CallFunction(const function::Function& function, Call* call) {
     function(context);
   } catch (const std::exception& thrown) {
     call->Fatal(absl::StrCat("the function threw: ", thrown.what()));
+  } catch (const std::string& thrown) {
+    call->Fatal(absl::StrCat("the function threw: ", thrown));
+  } catch (const char* thrown) {
+    call->Fatal(
+        absl::StrCat("the function threw: ", thrown == nullptr ? "" : thrown));
   } catch (...) {
     call->Fatal("the function threw: something that is no std::exception");
   }

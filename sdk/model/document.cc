@@ -48,6 +48,10 @@ std::vector<Node*>* Arena::NewSources() {
   return sources_.back().get();
 }
 
+const Origin* Arena::NewOrigin(const Origin& origin) {
+  return new (memory_.allocate(sizeof(Origin), alignof(Origin))) Origin(origin);
+}
+
 void Arena::Retain(Arena* other) {
   if (other == this ||
       std::find(retained_.begin(), retained_.end(), other) != retained_.end()) {

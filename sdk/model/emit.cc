@@ -158,7 +158,10 @@ class Emitter {
     // The observed value is emitted instead of what is awaited here.
     if (kept_ != nullptr) kept_->push_back(own);
     Node* const there = Look(own);
-    if (own->kind == Kind::kObject &&
+    const bool other = there != nullptr && there->kind != Kind::kUnset &&
+                       there->kind != Kind::kNull &&
+                       there->kind != Kind::kObject;
+    if (own->kind == Kind::kObject && !other &&
         Content(own, base,
                 there != nullptr && there->kind == Kind::kObject ? there
                                                                  : nullptr)) {

@@ -81,6 +81,7 @@ void Reset(Node* node) {
   node->kind = Kind::kUnset;
   node->removed = node->implicit = node->hides_base = false;
   node->awaited = nullptr;
+  node->origin = nullptr;
   node->size = 0;
   for (Node* const child : node->children) Reset(child);
   for (Node* const element : node->elements) Reset(element);
@@ -117,6 +118,10 @@ void Fill(Node* to, Node* from);
 void FillFromLayer(Node* to, const Node* from) {
   to->kind = from->kind;
   to->implicit = from->implicit;
+  to->appended = from->appended;
+  if (from->kind != Kind::kObject && from->kind != Kind::kList) {
+    NoteOrigin(to, from);
+  }
   to->boolean = from->boolean;
   to->number = from->number;
   if (from->kind == Kind::kNumber && !std::isfinite(from->number)) {
@@ -140,35 +145,23 @@ Node* NewElement(Node* list, size_t index) {
 void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
   const std::vector<Node*> sources = SourcesOf(from);
-  if (!sources.empty()) return AwaitNode(to, sources);
+  if (!sources.empty()) {
+    NoteOrigin(to, from);
+    return AwaitNode(to, sources);
+  }
   if (shown == nullptr) return;
   FillFromLayer(to, shown);
   if (shown->kind == Kind::kObject) {
     for (const absl::string_view key : Keys(from)) {
       Fill(ChildOf(to, key), ChildOf(from, key));
     }
-    // The view has no keys for awaited fields.
-    for (Node* const child : from->children) {
-      if (Peek(child) == nullptr && child->awaited != nullptr) {
-        Fill(ChildOf(to, child->key), child);
-      }
-    }
   } else if (shown->kind == Kind::kList) {
     to->size = shown->size;
     for (size_t i = 0; i < shown->size; ++i) {
-      Fill(NewElement(to, i), ElementOf(from, i));
+      Fill(NewElement(to, i), shown->elements[i]);
     }
   }
   if (from->awaited != nullptr) AwaitNode(to, *from->awaited);
-}
-
-// `from`, or a copy where `to` is in the same document: one may be above the
-// other.
-Node* Apart(Node* to, Node* from) {
-  if (from->document != to->document) return from;
-  Document* const copy = to->document->arena()->NewDocument();
-  Fill(copy->root(), from);
-  return copy->root();
 }
 
 // Sources of what is awaited at the node or, if it is not set, above it; null
@@ -221,6 +214,13 @@ void MakeObject(Node* object) {
   object->awaited = awaited;
 }
 
+// Whether the node is an element of the list, or the next one.
+bool IsElement(const Node* list, const Node* node) {
+  const auto index = static_cast<size_t>(node->index);
+  if (index > list->size) return false;
+  return index >= list->elements.size() || list->elements[index] == node;
+}
+
 bool MakeParents(Node* node) {
   if (!Writable(node)) return false;
   Node* const parent = node->parent;
@@ -231,6 +231,8 @@ bool MakeParents(Node* node) {
     return true;
   }
   MakeList(parent);
+  // Awaited elements come first, so nothing says which one this index means.
+  if (parent->awaited != nullptr && !IsElement(parent, node)) return false;
   if (static_cast<size_t>(node->index) > parent->size) {
     WriteFails(node, absl::StrCat("the list has ", parent->size, " elements"));
     return false;
@@ -246,7 +248,9 @@ bool MakeParents(Node* node) {
     }
     parent->elements[index] = node;
   }
-  parent->size = std::max(parent->size, index + 1);
+  if (index < parent->size) return true;
+  node->appended = false;
+  parent->size = index + 1;
   return true;
 }
 
@@ -270,11 +274,18 @@ Node* ElementOf(Node* node, size_t index) {
   // written.
   constexpr size_t kMaxIndex = 1 << 24;
   node->document->Open();
-  if (index < node->elements.size()) return node->elements[index];
+  const bool is_there = index < node->elements.size();
+  // One that was appended is behind what is awaited, wherever it is now.
+  const bool is_other = is_there && index < node->size &&
+                        node->awaited != nullptr &&
+                        node->elements[index]->appended;
+  if (is_there && !is_other) return node->elements[index];
   if (TooDeep(node)) return node;
-  if (index < node->elements.size() + 64) return NewElement(node, index);
+  if (!is_other && index < node->elements.size() + 64)
+    return NewElement(node, index);
   const Node* const shown = Peek(node);
-  if (shown != nullptr && shown->kind == Kind::kList && index < shown->size) {
+  if (!is_other && shown != nullptr && shown->kind == Kind::kList &&
+      index < shown->size) {
     return NewElement(node, index);
   }
   Node* const child = node->document->arena()->NewNode(node->document, node);
@@ -317,6 +328,12 @@ std::vector<Node*> SourcesOf(Node* node) {
   return {};
 }
 
+// Whether the node has a value of this layer, which may be awaited.
+static bool IsSet(const Node* node) {
+  return node->kind != Kind::kUnset ||
+         (node->awaited != nullptr && !node->removed);
+}
+
 std::vector<absl::string_view> Keys(Node* node) {
   std::vector<absl::string_view> keys;
   const Node* const shown = Look(node);
@@ -332,18 +349,17 @@ std::vector<absl::string_view> Keys(Node* node) {
       base != nullptr && base->kind == Kind::kObject && !node->hides_base;
   if (!merged) {
     for (const Node* const child : shown->children) {
-      if (child->kind != Kind::kUnset) keys.push_back(child->key);
+      if (IsSet(child)) keys.push_back(child->key);
     }
     return keys;
   }
   for (const Node* const child : node->children) {
-    if (child->kind != Kind::kUnset) keys.push_back(child->key);
+    if (IsSet(child)) keys.push_back(child->key);
   }
   for (const Node* const child : base->children) {
     if (child->kind == Kind::kUnset) continue;
     const Node* const own = FindChild(node, child->key);
-    if (own == nullptr || (own->kind == Kind::kUnset && !own->removed &&
-                           own->awaited == nullptr)) {
+    if (own == nullptr || (!IsSet(own) && !own->removed)) {
       keys.push_back(child->key);
     }
   }
@@ -398,6 +414,24 @@ void AwaitNode(Node* node, const std::vector<Node*>& sources) {
   node->awaited = all;
 }
 
+// The value of `to` came from this document.
+static void AddOrigin(Node* to, Document* document) {
+  for (const Origin* at = to->origin; at != nullptr; at = at->next) {
+    if (at->document == document) return;
+  }
+  AddDependency(to->document, document->root());
+  to->origin = to->origin == nullptr
+                   ? document->origin()
+                   : to->document->arena()->NewOrigin({document, to->origin});
+}
+
+void NoteOrigin(Node* to, const Node* from) {
+  if (from->document->awaits) return AddOrigin(to, from->document);
+  for (const Origin* at = from->origin; at != nullptr; at = at->next) {
+    AddOrigin(to, at->document);
+  }
+}
+
 void AddDependency(Document* to, const Node* from) {
   if (!from->document->awaits || to == from->document) return;
   if (std::find(to->dependencies.begin(), to->dependencies.end(),
@@ -405,6 +439,13 @@ void AddDependency(Document* to, const Node* from) {
     to->dependencies.push_back(from->document);
     to->arena()->Retain(from->document->arena());
   }
+}
+
+Node* Apart(const Node* to, Node* from) {
+  if (from->document != to->document) return from;
+  Document* const copy = to->document->arena()->NewDocument();
+  Fill(copy->root(), from);
+  return copy->root();
 }
 
 void CopyNode(Node* to, Node* from) {
@@ -418,9 +459,6 @@ void CopyNode(Node* to, Node* from) {
   if (shown == nullptr && SourcesOf(from).empty()) return;
   from = Apart(to, from);
   AddDependency(to->document, from);
-  for (Document* const document : from->document->dependencies) {
-    AddDependency(to->document, document->root());
-  }
   if (StartNode(to, Kind::kUnset)) Fill(to, from);
 }
 
@@ -454,11 +492,6 @@ void MergeNode(Node* to, Node* from) {
   from = Apart(to, from);
   for (const absl::string_view key : Keys(from)) {
     MergeNode(ChildOf(to, key), ChildOf(from, key));
-  }
-  for (Node* const child : from->children) {
-    if (child->awaited != nullptr && child->kind == Kind::kUnset) {
-      MergeNode(ChildOf(to, child->key), child);
-    }
   }
   if (from->awaited != nullptr) AwaitNode(to, *from->awaited);
 }
@@ -499,6 +532,7 @@ Node* AppendNode(Node* list) {
   // A null until it is set.
   element->kind = Kind::kNull;
   element->implicit = true;
+  element->appended = list->awaited != nullptr;
   ++list->size;
   return element;
 }

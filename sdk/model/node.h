@@ -35,6 +35,12 @@ inline constexpr int kMaxDepth = 330;
 
 class Document;
 
+// Documents that a value came from.
+struct Origin {
+  Document* document;
+  const Origin* next;
+};
+
 // Memory of documents, counted: one reference of each handle, and one of each
 // owner.
 class Arena {
@@ -50,6 +56,7 @@ class Arena {
   absl::string_view Keep(absl::string_view text);
   // An empty list of sources.
   std::vector<Node*>* NewSources();
+  const Origin* NewOrigin(const Origin& origin);
   // Keeps `other` in memory as long as this one.
   void Retain(Arena* other);
 
@@ -93,9 +100,14 @@ struct Node {
   bool implicit = false;
   // The base does not show through this object, nor instead of this list.
   bool hides_base = false;
+  // An element behind what is awaited of its list: no index reaches it.
+  bool appended = false;
   // The node's value, or what the object or list has besides what is set, is
   // awaited from these nodes of observed documents. Null: not awaited.
   std::vector<Node*>* awaited = nullptr;
+  // The observed documents that the scalar came from, whatever it was copied
+  // through.
+  const Origin* origin = nullptr;
 
   // Everything at and below it counts as read.
   bool looked = false;
@@ -150,6 +162,8 @@ class Document {
   // Not decoded yet: the functions below do that. A broken document's is
   // absent.
   Node* root() const { return root_; }
+  // This document as the only one that a value came from.
+  const Origin* origin() const { return &origin_; }
   // Decodes what was not, and reports what is broken.
   void Open() {
     if (!decoded_ || !error.empty()) DoOpen();
@@ -162,9 +176,10 @@ class Document {
 
  private:
   friend class Arena;
-  explicit Document(Arena* arena) : arena_(arena) {}
+  explicit Document(Arena* arena) : origin_{this, nullptr}, arena_(arena) {}
   void DoOpen();
 
+  const Origin origin_;
   Arena* arena_;
   Node* root_ = nullptr;
   bool decoded_ = true;
@@ -205,8 +220,8 @@ Node* ElementOf(Node* node, size_t index);
 const Node* Look(Node* node);
 // The same without noting a read.
 const Node* Peek(const Node* node);
-// Keys of the object with those of the base, sorted: reads it whole. FATAL for
-// another kind.
+// Keys of the object with those of the base, sorted: reads it whole. A key of
+// this call whose value is awaited is one. FATAL for another kind.
 std::vector<absl::string_view> Keys(Node* node);
 // Elements of the list, fields of the object; 0 where it is absent.
 size_t Size(Node* node);
@@ -221,6 +236,9 @@ void ReadWhole(Node* node);
 // False, and FATAL, where the document is read-only.
 bool Writable(Node* node);
 
+// `from`; a copy of it if it is in the document of `to`, where one may be above
+// the other.
+Node* Apart(const Node* to, Node* from);
 // A deep copy of `from`, with what is awaited in it, replaces what this call
 // set at `to`. An absent and final `from` changes nothing. FATAL: the root,
 // metadata or status of an observed object into a desired one.
@@ -232,8 +250,10 @@ void RemoveNode(Node* node);
 bool StartNode(Node* node, Kind kind);
 void AwaitNode(Node* node, const std::vector<Node*>& sources);
 Node* AppendNode(Node* list);
-// Notes that `to` got a value from `from`, for the graph.
+// Notes that `to` depends on `from`, for the graph.
 void AddDependency(Document* to, const Node* from);
+// The same for a scalar that `to` got from `from`, and for its copies.
+void NoteOrigin(Node* to, const Node* from);
 // Whether anything at or below the node was set, removed or awaited.
 bool Touched(const Node* node);
 

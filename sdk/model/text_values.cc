@@ -59,17 +59,12 @@ Tree ToJson(Node* node, Origin* origin) {
       for (const absl::string_view key : sdk::Keys(node)) {
         object[std::string(key)] = ToJson(sdk::ChildOf(node, key), origin);
       }
-      for (Node* const child : node->children) {
-        if (child->awaited != nullptr && child->kind == Kind::kUnset) {
-          ToJson(child, origin);
-        }
-      }
       return object;
     }
     case Kind::kList: {
       Tree list = Tree::array();
       for (size_t i = 0; i < shown->size; ++i) {
-        list.push_back(ToJson(sdk::ElementOf(node, i), origin));
+        list.push_back(ToJson(shown->elements[i], origin));
       }
       return list;
     }

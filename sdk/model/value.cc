@@ -197,6 +197,10 @@ void StartList(const Ref& node, bool implicit) {
 
 void StartObject(const Ref& node) { sdk::StartNode(node.get(), Kind::kObject); }
 
+Ref Apart(const Ref& to, const Ref& from) {
+  return Ref(sdk::Apart(to.get(), from.get()));
+}
+
 std::string PathOf(const Ref& node) { return sdk::PathOf(node.get()); }
 
 // What Look found, as a presence and its sources.
@@ -218,9 +222,17 @@ static void Describe(const Ref& ref, const Node* shown, Origin* origin) {
                                                 : Presence::kNull;
 }
 
-Origin OriginOf(const Ref& node) {
+Origin OriginOf(const Ref& ref) {
+  Node* const node = ref.get();
   Origin origin;
-  Describe(node, sdk::Look(node.get()), &origin);
+  Describe(ref, sdk::Look(node), &origin);
+  if (origin.presence != Presence::kValue) return origin;
+  for (const sdk::Wait& wait : sdk::WaitsOf(node)) {
+    origin.presence = Presence::kAwaited;
+    for (Node* const source : wait.sources) {
+      origin.sources.emplace_back(source);
+    }
+  }
   return origin;
 }
 
@@ -252,7 +264,7 @@ void Write(const Ref& ref, const Origin& origin, const T& value) {
     case Presence::kValue:
       Set(node, value);
       for (const Ref& source : origin.sources) {
-        sdk::AddDependency(node->document, source.get());
+        sdk::NoteOrigin(node, source.get());
       }
       return;
     case Presence::kNull:
@@ -261,16 +273,24 @@ void Write(const Ref& ref, const Origin& origin, const T& value) {
     case Presence::kFinal:
       return;
     case Presence::kAwaited: {
-      if (origin.optional) return;
+      if (origin.optional) {
+        for (const Ref& source : origin.sources) {
+          sdk::AddDependency(node->document, source.get());
+        }
+        return;
+      }
+      if (!sdk::StartNode(node, Kind::kUnset)) return;
       std::vector<Node*> sources;
       for (const Ref& source : origin.sources) {
         // A value that was computed has sources that are there, too.
         const Node* const shown = sdk::Peek(source.get());
         if (shown == nullptr || shown->kind == Kind::kNull) {
           sources.push_back(source.get());
+        } else {
+          sdk::NoteOrigin(node, source.get());
         }
       }
-      if (sdk::StartNode(node, Kind::kUnset)) sdk::AwaitNode(node, sources);
+      sdk::AwaitNode(node, sources);
       return;
     }
   }

@@ -105,7 +105,10 @@ class Names {
     }
     for (const absl::string_view key : Keys(node)) {
       if (Ends()) return;
-      bool known = !lists || free || IsKnownTo(level, key);
+      // One that is awaited is right.
+      Node* const child = ChildOf(node, key);
+      bool known =
+          !lists || free || IsKnownTo(level, key) || Peek(child) == nullptr;
       std::vector<const Node*> below;
       for (const Node* const schema : all) {
         const Node* const named = Keyword(Keyword(schema, "properties"), key);
@@ -117,7 +120,7 @@ class Names {
       if (!known) {
         problems_->Add(node, key, "is not known");
       } else if (!below.empty()) {
-        Check(below, ChildOf(node, key),
+        Check(below, child,
               level == Level::kResource && key == "metadata" ? Level::kMetadata
                                                              : Level::kPlain);
       }

@@ -65,17 +65,6 @@ bool IsAwaited(Node* node, const Node* value) {
   return value == nullptr ? !SourcesOf(node).empty() : node->awaited != nullptr;
 }
 
-// The fields of an object, with those that are awaited, which Keys leaves out.
-std::vector<absl::string_view> Fields(Node* node) {
-  std::vector<absl::string_view> fields = Keys(node);
-  for (const Node* const child : node->children) {
-    if (child->awaited != nullptr && Peek(child) == nullptr) {
-      fields.push_back(child->key);
-    }
-  }
-  return fields;
-}
-
 // Compares values. It goes down the schema with each step, so the depth of the
 // schema bounds that of the recursion.
 class Values {
@@ -203,7 +192,7 @@ class Values {
           ++fields;
           if (!SameOrAwaited(*child, ChildOf(node, child->key))) return false;
         }
-        return Fields(node).size() == fields;
+        return Keys(node).size() == fields;
       }
       default:
         return true;
@@ -347,7 +336,7 @@ class Values {
       }
     }
     if (value->kind == Kind::kObject) {
-      const auto keys = Fields(node);
+      const auto keys = Keys(node);
       absl::StrAppend(out, keys.size(), ":");
       for (const absl::string_view key : keys) {
         absl::StrAppend(out, key.size(), ":", key);
@@ -376,7 +365,7 @@ class Values {
 
   void CheckObject(const Node* schema, Node* node) {
     CheckRequired(schema, node);
-    const auto keys = Fields(node);
+    const auto keys = Keys(node);
     CheckCount(schema, node, keys.size(), "minProperties", "maxProperties",
                "field", "fields");
     const Node* const properties = Get(schema, "properties", Kind::kObject);

@@ -380,7 +380,7 @@ TEST(Response, CredentialsAreSecrets) {
     fn::Observable<std::string>(ctx.credentials("cloud")["o"]).value();
   });
   EXPECT_THAT(call.Results(),
-              ElementsAre("FATAL: credentials.cloud is needed"));
+              ElementsAre("FATAL: credentials.cloud.o is needed"));
 }
 
 TEST(Response, CapabilitiesOfTheRunner) {

@@ -104,6 +104,8 @@ void Erase(const Ref& map, std::string_view key);
 // set at `to`.
 void Copy(const Ref& to, const Ref& from);
 void Merge(const Ref& to, const Ref& from);
+// `from`; a copy of it if it is in the document of `to`.
+Ref Apart(const Ref& to, const Ref& from);
 // The node becomes an empty list or object of this call. Implicit: one that is
 // not emitted while it is empty.
 void StartList(const Ref& node, bool implicit = false);
@@ -126,7 +128,8 @@ struct Origin {
   std::string error;
 };
 
-// Whether the node has a value, of any kind, and where it comes from.
+// Whether the node has a value, of any kind, with nothing awaited in it, and
+// where it comes from.
 Origin OriginOf(const Ref& node);
 // The node's value as a T; T{} where it has none.
 template <class T>

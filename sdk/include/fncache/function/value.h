@@ -42,6 +42,38 @@ using HandleOf = std::conditional_t<kIsScalar<T>, Field<T>, T>;
 // The type that is assigned to such an element.
 template <class T>
 using AssignedTo = std::conditional_t<kIsScalar<T>, Observable<T>, T>;
+
+// Whether it is the handle of a node: a Value, an Object, a List, a
+// Map or a Field.
+template <class T, class = void>
+inline constexpr bool kIsHandle = false;
+template <class T>
+inline constexpr bool
+    kIsHandle<T, std::void_t<decltype(std::declval<const T&>().ref())>> = true;
+
+// The type of a handle's copy: for a Field its value, for others a Value.
+template <class T>
+struct TakenAs {
+  using Type = Value;
+};
+template <class T>
+struct TakenAs<Field<T>> {
+  using Type = Observable<T>;
+};
+// The elements of what the list becomes, of which some may be in it already.
+template <class T, class U>
+std::vector<T> Taken(const Ref& list, const std::initializer_list<U>& from) {
+  std::vector<T> elements;
+  elements.reserve(from.size());
+  for (const U& element : from) {
+    if constexpr (kIsHandle<T>) {
+      elements.emplace_back(Apart(list, element.ref()));
+    } else {
+      elements.emplace_back(element);
+    }
+  }
+  return elements;
+}
 }  // namespace internal
 
 // Any node. Reading another type than the node has is FATAL.
@@ -135,9 +167,12 @@ class Value {
   }
   template <class U>
   Value& operator=(std::initializer_list<U> elements) {
-    internal::StartList(node_, elements.size() != 0);
-    for (const U& element : elements) add(element);
-    return *this;
+    if constexpr (internal::kIsHandle<U>) {
+      return SetList(internal::Taken<typename internal::TakenAs<U>::Type>(
+          node_, elements));
+    } else {
+      return SetList(elements);
+    }
   }
 
   // False where the value is absent or of another type.
@@ -159,6 +194,13 @@ class Value {
   const internal::Ref& ref() const { return node_; }
 
  private:
+  template <class Elements>
+  Value& SetList(const Elements& elements) {
+    internal::StartList(node_, elements.size() != 0);
+    for (const auto& element : elements) add(element);
+    return *this;
+  }
+
   internal::Ref node_;
 };
 
@@ -252,14 +294,23 @@ class List {
     return *this;
   }
   List& operator=(std::initializer_list<internal::AssignedTo<T>> elements) {
-    internal::StartList(node_, elements.size() != 0);
-    for (const auto& element : elements) add(element);
+    if constexpr (internal::kIsHandle<T>) {
+      Set(internal::Taken<T>(node_, elements));
+    } else {
+      Set(elements);
+    }
     return *this;
   }
 
   const internal::Ref& ref() const { return node_; }
 
  private:
+  template <class Elements>
+  void Set(const Elements& elements) {
+    internal::StartList(node_, elements.size() != 0);
+    for (const auto& element : elements) add(element);
+  }
+
   internal::Ref node_;
 };
 
@@ -405,12 +456,6 @@ Observable<T> Observed(const Field<T>& field) {
 inline Observable<std::string> Observed(const Secret& secret) {
   return secret.observable();
 }
-// Whether it is the handle of a node: a Value, an Object, a List or a Map.
-template <class T, class = void>
-inline constexpr bool kIsHandle = false;
-template <class T>
-inline constexpr bool
-    kIsHandle<T, std::void_t<decltype(std::declval<const T&>().ref())>> = true;
 template <class T>
 auto Observed(const T& plain) {
   using Scalar = ScalarOfT<T>;
