@@ -154,7 +154,7 @@ absl::Status RunGenerate(const Flags& flags, std::string* report) {
       if (!found.ok()) return found;
     }
     for (const Definition& definition : definitions) {
-      options.inputs.insert(definition.kind);
+      options.inputs.insert(QualifiedName(definition));
     }
   }
   auto documents = ReadAll(paths);

@@ -131,4 +131,8 @@ absl::Status FindDefinitions(const std::shared_ptr<const Document>& document,
   return absl::OkStatus();
 }
 
+std::string QualifiedName(const Definition& definition) {
+  return absl::StrCat(definition.kind, ".", definition.group);
+}
+
 }  // namespace fncache::sdk

@@ -29,7 +29,11 @@ struct Definition {
   std::string component;
   // False: a header for it is made only if a wanted one refers to it.
   bool wanted = true;
+  bool input = false;  // of a function: its header has the schema
 };
+
+// `Kind.group`
+std::string QualifiedName(const Definition& definition);
 
 // Appends the kinds of `document`. InvalidArgument `FILE:LINE: why` for a CRD
 // or XRD without a group, kind or version name.

@@ -89,6 +89,11 @@ absl::StatusOr<std::vector<Document>> ReadDocuments(absl::string_view text,
     const int first_line = line;
     line += Lines(part) + 1;  // the separator's line is in neither
     absl::StatusOr<text::Json> json = text::ParseKubernetesYaml(part);
+    // JSON writes characters as pairs of escapes that YAML does not have.
+    if (!json.ok() && absl::StartsWith(part, "{")) {
+      absl::StatusOr<text::Json> plain = text::ParseJson(part);
+      if (plain.ok()) json = std::move(plain);
+    }
     if (!json.ok()) {
       text::YamlNodes nodes(part);
       // A fault at the end is in the last line, not behind it.

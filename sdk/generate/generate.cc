@@ -39,19 +39,21 @@ absl::Status NoSuch(absl::string_view what, const std::string& wanted,
 // Marks the definitions that the options ask for.
 absl::Status Choose(const GenerateOptions& options,
                     std::vector<Definition>* definitions) {
-  std::set<std::string> kinds;
-  std::set<std::string> versions;
+  std::set<std::string> kinds, qualified, versions;
   bool any = false;
   for (Definition& definition : *definitions) {
     kinds.insert(definition.kind);
     versions.insert(definition.version);
-    const bool input = options.inputs.count(definition.kind) != 0;
-    definition.wanted = (options.kinds.empty() || input ||
+    const std::string name = QualifiedName(definition);
+    qualified.insert(name);
+    definition.input = options.inputs.count(definition.kind) != 0 ||
+                       options.inputs.count(name) != 0;
+    definition.wanted = (options.kinds.empty() || definition.input ||
                          options.kinds.count(definition.kind) != 0) &&
                         (options.versions.empty() ||
                          options.versions.count(definition.version) != 0);
     any = any || definition.wanted;
-    if (input && !definition.component.empty()) {
+    if (definition.input && !definition.component.empty()) {
       return ErrorAt(*definition.document, definition.path,
                      absl::StrCat("the input ", definition.kind,
                                   " needs a CRD; this is an OpenAPI document"));
@@ -59,7 +61,9 @@ absl::Status Choose(const GenerateOptions& options,
   }
   for (const auto* const names : {&options.kinds, &options.inputs}) {
     for (const std::string& kind : *names) {
-      if (kinds.count(kind) == 0) return NoSuch("kind", kind, kinds);
+      if (kinds.count(kind) + qualified.count(kind) == 0) {
+        return NoSuch("kind", kind, kinds);
+      }
     }
   }
   for (const std::string& version : options.versions) {
@@ -136,7 +140,7 @@ absl::StatusOr<std::map<std::string, std::string>> Generate(
     return chosen;
   }
   absl::StatusOr<std::vector<Header>> headers =
-      MakeHeaders(std::move(definitions), options.inputs);
+      MakeHeaders(std::move(definitions));
   if (!headers.ok()) return headers.status();
   std::map<std::string, std::string> texts;
   std::map<std::string, const Header*> first;

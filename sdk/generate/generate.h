@@ -21,7 +21,8 @@ namespace fncache::sdk {
 struct GenerateOptions {
   std::set<std::string> kinds;     // empty: all
   std::set<std::string> versions;  // empty: all that are served
-  // Kinds of a function's input, whose headers have their schema.
+  // Kinds of a function's input, whose headers have their schema: `Input` of
+  // any group, or `Input.example.org`.
   std::set<std::string> inputs;
 };
 

@@ -126,7 +126,7 @@ absl::StatusOr<Definition> KindOf(const std::string& text,
 }
 
 absl::StatusOr<Place> PlaceOf(const Definition& kind) {
-  absl::StatusOr<std::vector<Header>> headers = MakeHeaders({kind}, {});
+  absl::StatusOr<std::vector<Header>> headers = MakeHeaders({kind});
   if (!headers.ok()) return headers.status();
   return headers->front().place;
 }

@@ -456,9 +456,8 @@ class Builder {
 // Makes all headers that the kinds of one document need, once each.
 class DocumentBuilder {
  public:
-  DocumentBuilder(const std::set<std::string>& inputs, Places* places,
-                  std::vector<Header>* headers)
-      : inputs_(inputs), places_(*places), headers_(*headers) {}
+  DocumentBuilder(Places* places, std::vector<Header>* headers)
+      : places_(*places), headers_(*headers) {}
 
   // `kinds` are all those of the document.
   absl::Status Build(const std::vector<const Definition*>& kinds) {
@@ -497,7 +496,7 @@ class DocumentBuilder {
     header.document = kind.document;
     header.path = kind.path;
     header.component = kind.component;
-    header.input = kind.wanted && inputs_.count(kind.kind) != 0;
+    header.input = kind.wanted && kind.input;
     if (header.input) {
       Json schema = *kind.schema;
       DropProse(&schema);
@@ -524,7 +523,6 @@ class DocumentBuilder {
     return built;
   }
 
-  const std::set<std::string>& inputs_;
   Places& places_;
   std::vector<Header>& headers_;
   std::set<std::string> reached_;  // components
@@ -539,7 +537,7 @@ std::string FullName(const Place& place) {
 }
 
 absl::StatusOr<std::vector<Header>> MakeHeaders(
-    std::vector<Definition> definitions, const std::set<std::string>& inputs) {
+    std::vector<Definition> definitions) {
   // Names must not depend on the order of files.
   std::stable_sort(definitions.begin(), definitions.end(),
                    [](const Definition& a, const Definition& b) {
@@ -562,7 +560,7 @@ absl::StatusOr<std::vector<Header>> MakeHeaders(
   std::vector<Header> headers;
   for (const Document* const document : documents) {
     absl::Status made =
-        DocumentBuilder(inputs, &places, &headers).Build(kinds[document]);
+        DocumentBuilder(&places, &headers).Build(kinds[document]);
     if (!made.ok()) return made;
   }
   return headers;

@@ -88,12 +88,12 @@ struct Header {
 };
 
 // Makes the headers of the wanted definitions, and of the kinds and components
-// that they refer to. The kinds of `inputs` get their schema. Two definitions
+// that they refer to. Inputs get their schema. Two definitions
 // of one kind give two headers of one file. InvalidArgument `FILE:LINE: why`
 // for a definition without schema, references that dangle or nest without end,
 // and schemas beyond the bounds (200 levels, 20,000 fields each).
 absl::StatusOr<std::vector<Header>> MakeHeaders(
-    std::vector<Definition> definitions, const std::set<std::string>& inputs);
+    std::vector<Definition> definitions);
 
 }  // namespace fncache::sdk
 

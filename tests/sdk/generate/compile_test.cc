@@ -106,10 +106,11 @@ void ExpectToSetEveryField(const Generated& generated, size_t step,
   std::set<std::string> components;
   for (size_t i = 0; i < kinds.size(); ++i) {
     kinds[i].wanted = i % step == 0;
+    kinds[i].input = generated.inputs().count(kinds[i].kind) != 0;
     components.insert(kinds[i].component);
   }
   components.erase("");
-  const auto headers = MakeHeaders(kinds, generated.inputs());
+  const auto headers = MakeHeaders(kinds);
   ASSERT_TRUE(headers.ok()) << headers.status();
   const std::string source = generated.folder() + "/program.cc";
   testing::WriteFile(source, testing::ProgramOf(*headers));

@@ -34,6 +34,15 @@ TEST(DocumentsTest, BrokenYamlIsReportedWithItsLine) {
   EXPECT_EQ(ErrorOf("{\"a\": 1,\n \"b\": }"), "");  // YAML: null
 }
 
+TEST(DocumentsTest, JsonMayEscapeWhatYamlDoesNot) {
+  const auto documents =
+      ReadDocuments("{\"a\": \"\\ud83d\\ude00\"}\n", "f.json");
+  ASSERT_TRUE(documents.ok()) << documents.status();
+  EXPECT_EQ((*documents->at(0).json)["a"], "\U0001F600");
+  EXPECT_EQ(ErrorOf("{\"a\": \"\\ud83d\"}"),
+            "f.yaml:1: found invalid Unicode character escape code");
+}
+
 TEST(DocumentsTest, LinesCountFromTheFilesStart) {
   EXPECT_EQ(ErrorOf("a: 1\n---\nb: 1\n---\n# one\n\nc: [\n"),
             "f.yaml:7: did not find expected node content");

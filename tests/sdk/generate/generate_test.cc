@@ -293,6 +293,10 @@ TEST(GenerateTest, AnInputHasItsSchemaWithoutProse) {
       HasSubstr(R"("{\"properties\":{\"description\":{\"default\":)"
                 R"({\"description\":\"kept\"},\"type\":\"string\"}},)"
                 R"(\"required\":[\"description\"],\"type\":\"object\"}")"));
+  // The same kind of another group is none.
+  options.inputs = {"Widget.other.org"};
+  EXPECT_THAT(ErrorOf(Crd(Version("{}")), options),
+              HasSubstr("no kind \"Widget.other.org\" is defined"));
   options.inputs = {"Wigdet"};
   EXPECT_EQ(ErrorOf(Crd(Version("{}")), options),
             "no kind \"Wigdet\" is defined; did you mean Widget?");
