@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -45,11 +46,15 @@ int Try(const std::string& address, Call call) {
 }
 
 // gRPC and getaddrinfo would take a port beyond 65535 as another one.
-bool HasPort(const std::string& address) {
+bool HasPort(absl::string_view address) {
   const size_t colon = address.rfind(':');
+  if (colon == absl::string_view::npos) return false;
+  const absl::string_view host = address.substr(0, colon);
+  const absl::string_view digits = address.substr(colon + 1);
   uint32_t port = 0;
-  return colon != std::string::npos &&
-         absl::SimpleAtoi(address.substr(colon + 1), &port) && port <= 65535;
+  return absl::StartsWith(host, "[") == absl::EndsWith(host, "]") &&
+         !digits.empty() && absl::ascii_isdigit(digits[0]) &&
+         absl::SimpleAtoi(digits, &port) && port <= 65535;
 }
 
 std::string NotAccepted(const std::string& address, absl::string_view forms) {

@@ -236,7 +236,10 @@ absl::StatusOr<ServeSettings> ServeFlags::Settings() const {
           "--insecure or --tls-certs-dir DIR is needed");
     }
   }
-  if (!ttl_.empty()) server.function_options.ttl = *ParseGoDuration(ttl_);
+  absl::Duration& ttl = server.function_options.ttl;
+  if (!ttl_.empty() && ttl_ != FormatGoDuration(ttl)) {
+    ttl = *ParseGoDuration(ttl_);
+  }
   SetByName(kDepends, depends_, &server.depends);
   SetByName(kGraphs, graph_, &server.function_options.graph);
   settings.drain = *ParseGoDuration(drain_);
