@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/duration.h"
+#include "common/field_path.h"
 #include "common/log.h"
 #include "common/utf8.h"
 #include "sdk/compose/bounded_text.h"
@@ -146,6 +147,13 @@ Value Context::context(std::string_view key) {
   return Value(Ref(sdk::ChildOf(call_->context->base->root(), Absl(key))));
 }
 
+Value internal::NewContextValue(std::string_view key) {
+  Value value;
+  sdk::Document* const document = value.ref().get()->document;
+  document->name = document->arena()->Keep(PathBelow("context", Absl(key)));
+  return value;
+}
+
 void Context::set_context(std::string_view key, const Value& value) {
   sdk::Node* from = value.ref().get();
   if (!call_->CheckText(Absl(key), "a key of the context") ||
@@ -208,7 +216,9 @@ void Context::fail(const absl::Status& status) {
     case absl::StatusCode::kResourceExhausted:
     case absl::StatusCode::kAborted:
     case absl::StatusCode::kCancelled:
-      call_->failed.Update(status);
+      // Peers take about 8 KiB of trailers, in which a byte may become three.
+      call_->failed.Update(absl::Status(
+          status.code(), sdk::Clip(WellFormedUtf8(status.message()))));
       return;
     default:
       fatal(status.message().empty()

@@ -52,6 +52,33 @@ const Origin* Arena::NewOrigin(const Origin& origin) {
   return new (memory_.allocate(sizeof(Origin), alignof(Origin))) Origin(origin);
 }
 
+Node* Arena::Absent(Node* parent, absl::string_view key, int index) {
+  MutexLock lock(&mutex_);
+  const auto found = absent_.find({parent, key, index});
+  if (found != absent_.end()) return found->second;
+  Node* const node = NewNode(parent->document, parent);
+  node->key = Keep(key);
+  node->index = index;
+  node->detached = true;
+  absent_.emplace(Place(parent, node->key, index), node);
+  return node;
+}
+
+Node* Arena::TakeAbsent(Node* parent, absl::string_view key, int index) {
+  MutexLock lock(&mutex_);
+  const auto found = absent_.find({parent, key, index});
+  if (found == absent_.end()) {
+    Node* const node = NewNode(parent->document, parent);
+    node->key = Keep(key);
+    node->index = index;
+    return node;
+  }
+  Node* const node = found->second;
+  absent_.erase(found);
+  node->detached = false;
+  return node;
+}
+
 void Arena::Retain(Arena* other) {
   if (other == this ||
       std::find(retained_.begin(), retained_.end(), other) != retained_.end()) {

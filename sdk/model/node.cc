@@ -133,13 +133,38 @@ void FillFromLayer(Node* to, const Node* from) {
                  : from->text;
 }
 
+// Whether several threads may read the document.
+bool IsShared(const Document* document) {
+  return document->section == Section::kAlone;
+}
+
+// A node to put below `parent`.
+Node* NewBelow(Node* parent, absl::string_view key, int index) {
+  Arena* const arena = parent->document->arena();
+  if (IsShared(parent->document)) return arena->TakeAbsent(parent, key, index);
+  Node* const node = arena->NewNode(parent->document, parent);
+  node->key = arena->Keep(key);
+  node->index = index;
+  return node;
+}
+
 Node* NewElement(Node* list, size_t index) {
   while (list->elements.size() <= index) {
-    Node* const node = list->document->arena()->NewNode(list->document, list);
-    node->index = static_cast<int>(list->elements.size());
-    list->elements.push_back(node);
+    list->elements.push_back(
+        NewBelow(list, "", static_cast<int>(list->elements.size())));
   }
   return list->elements[index];
+}
+
+// A node that is to be written comes below its parent.
+void Attach(Node* node) {
+  if (!node->detached || node->index >= 0) return;
+  Node* const parent = node->parent;
+  node->document->arena()->TakeAbsent(parent, node->key, -1);
+  parent->children.insert(
+      std::lower_bound(parent->children.begin(), parent->children.end(),
+                       node->key, Before),
+      node);
 }
 
 void Fill(Node* to, Node* from) {
@@ -153,7 +178,7 @@ void Fill(Node* to, Node* from) {
   FillFromLayer(to, shown);
   if (shown->kind == Kind::kObject) {
     for (const absl::string_view key : Keys(from)) {
-      Fill(ChildOf(to, key), ChildOf(from, key));
+      Fill(ChildToSet(to, key), ChildOf(from, key));
     }
   } else if (shown->kind == Kind::kList) {
     to->size = shown->size;
@@ -228,6 +253,7 @@ bool MakeParents(Node* node) {
   if (!MakeParents(parent)) return false;
   if (node->index < 0) {
     MakeObject(parent);
+    Attach(node);
     return true;
   }
   MakeList(parent);
@@ -240,6 +266,9 @@ bool MakeParents(Node* node) {
   // A handle of an element that was removed appends it again.
   const auto index = static_cast<size_t>(node->index);
   if (index == parent->elements.size()) {
+    if (node->detached) {
+      node->document->arena()->TakeAbsent(parent, "", node->index);
+    }
     parent->elements.push_back(node);
   } else if (parent->elements[index] != node) {
     if (index < parent->size) {
@@ -257,14 +286,20 @@ bool MakeParents(Node* node) {
 }  // namespace
 
 Node* ChildOf(Node* node, absl::string_view key) {
+  if (!IsShared(node->document)) return ChildToSet(node, key);
+  node->document->Open();
+  if (Node* const child = FindChild(node, key)) return child;
+  if (TooDeep(node)) return node;
+  return node->document->arena()->Absent(node, key, -1);
+}
+
+Node* ChildToSet(Node* node, absl::string_view key) {
   node->document->Open();
   const auto at = std::lower_bound(node->children.begin(), node->children.end(),
                                    key, Before);
   if (at != node->children.end() && (*at)->key == key) return *at;
   if (TooDeep(node)) return node;
-  Arena* const arena = node->document->arena();
-  Node* const child = arena->NewNode(node->document, node);
-  child->key = arena->Keep(key);
+  Node* const child = NewBelow(node, key, -1);
   node->children.insert(at, child);
   return child;
 }
@@ -281,6 +316,10 @@ Node* ElementOf(Node* node, size_t index) {
                         node->elements[index]->appended;
   if (is_there && !is_other) return node->elements[index];
   if (TooDeep(node)) return node;
+  if (!is_there && IsShared(node->document)) {
+    return node->document->arena()->Absent(
+        node, "", static_cast<int>(std::min(index, kMaxIndex)));
+  }
   if (!is_other && index < node->elements.size() + 64)
     return NewElement(node, index);
   const Node* const shown = Peek(node);

@@ -9,8 +9,9 @@
 //
 // A path that is absent has a node, too, so that it can be spelled, written and
 // known as read. Nodes live in the arena of their documents and are never
-// freed before it. Not thread-safe, but several threads may copy from one
-// document that stands alone.
+// freed before it. Not thread-safe, but several threads may read one document
+// that stands alone: there, such nodes are not below their parents until they
+// are written.
 #ifndef FNCACHE_SDK_MODEL_NODE_H_
 #define FNCACHE_SDK_MODEL_NODE_H_
 
@@ -18,13 +19,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <memory_resource>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
+#include "common/mutex.h"
 #include "fncache/function/value.h"
 
 namespace fncache::sdk {
@@ -57,6 +62,11 @@ class Arena {
   // An empty list of sources.
   std::vector<Node*>* NewSources();
   const Origin* NewOrigin(const Origin& origin);
+  // The node for an absent child (`index` -1) or element of a document that
+  // stands alone; always the same one. Thread-safe.
+  Node* Absent(Node* parent, absl::string_view key, int index);
+  // Takes that node out, or makes one, to put it below its parent.
+  Node* TakeAbsent(Node* parent, absl::string_view key, int index);
   // Keeps `other` in memory as long as this one.
   void Retain(Arena* other);
 
@@ -69,6 +79,9 @@ class Arena {
   std::vector<std::unique_ptr<Document>> documents_;
   std::vector<std::unique_ptr<std::vector<Node*>>> sources_;
   std::vector<Arena*> retained_;
+  using Place = std::tuple<const Node*, absl::string_view, int>;
+  Mutex mutex_;
+  std::map<Place, Node*> absent_ ABSL_GUARDED_BY(mutex_);
 };
 
 // The content of a node in its own layer.
@@ -100,6 +113,8 @@ struct Node {
   bool implicit = false;
   // The base does not show through this object, nor instead of this list.
   bool hides_base = false;
+  // It is not below its parent, where several threads may read that.
+  bool detached = false;
   // An element behind what is awaited of its list: no index reaches it.
   bool appended = false;
   // The node's value, or what the object or list has besides what is set, is
@@ -144,7 +159,8 @@ enum class Section : uint8_t {
 class Document {
  public:
   Section section = Section::kAlone;
-  // The name of the composed resource, requirement, context key or schema.
+  // The name of the composed resource, requirement, context key or schema. A
+  // document that stands alone may have its path here.
   absl::string_view name;
   int index = 0;         // of a required item
   bool extra = false;    // a required item of `extra_resources`
@@ -214,6 +230,8 @@ absl::string_view KindName(Kind kind);
 
 // The node at `key` or `index` below; a new one where there is none.
 Node* ChildOf(Node* node, absl::string_view key);
+// The same, to be written at once.
+Node* ChildToSet(Node* node, absl::string_view key);
 Node* ElementOf(Node* node, size_t index);
 // The layer that has the node's value: the node itself, or the base's node, or
 // null where it is absent or awaited.

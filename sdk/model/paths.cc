@@ -14,7 +14,7 @@ std::string DocumentPath(const Document* document) {
   const std::string name = SpellKey(document->name);
   switch (document->section) {
     case Section::kAlone:
-      return "";
+      return std::string(document->name);
     case Section::kObservedComposite:
       return "observed.composite";
     case Section::kObservedResource:

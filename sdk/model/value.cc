@@ -146,6 +146,10 @@ Ref Child(const Ref& node, std::string_view key) {
   return Ref(sdk::ChildOf(node.get(), Absl(key)));
 }
 
+Ref ChildToSet(const Ref& object, std::string_view key) {
+  return Ref(sdk::ChildToSet(object.get(), Absl(key)));
+}
+
 Ref Element(const Ref& list, size_t index) {
   return Ref(sdk::ElementOf(list.get(), index));
 }
@@ -401,21 +405,26 @@ std::string TextOf(const Ref& node) {
 
 void Object::Put(std::string_view name,
                  const Observable<std::string>& value) const {
-  internal::Write(At(name), value.origin(), value.raw());
+  internal::Write(internal::ChildToSet(ref(), name), value.origin(),
+                  value.raw());
 }
 void Object::Put(std::string_view name, const Observable<bool>& value) const {
-  internal::Write(At(name), value.origin(), value.raw());
+  internal::Write(internal::ChildToSet(ref(), name), value.origin(),
+                  value.raw());
 }
 void Object::Put(std::string_view name,
                  const Observable<int64_t>& value) const {
-  internal::Write(At(name), value.origin(), value.raw());
+  internal::Write(internal::ChildToSet(ref(), name), value.origin(),
+                  value.raw());
 }
 void Object::Put(std::string_view name, const Observable<double>& value) const {
-  internal::Write(At(name), value.origin(), value.raw());
+  internal::Write(internal::ChildToSet(ref(), name), value.origin(),
+                  value.raw());
 }
 void Object::Put(std::string_view name,
                  const Observable<IntOrString>& value) const {
-  internal::Write(At(name), value.origin(), value.raw());
+  internal::Write(internal::ChildToSet(ref(), name), value.origin(),
+                  value.raw());
 }
 
 template class Observable<std::string>;

@@ -67,6 +67,18 @@ void Mistakes(fn::Context& ctx, const char* pointer, void* memory) {
   to.location(MISTAKE(text +, fn::Concat)(bucket.observed().external_name()));
   any = MISTAKE("arn:" +, fn::Concat)(any["x"]);
 
+  // In place of an absent value, for an index and for a count.
+  any = any.as<bool>().value_or(MISTAKE("false", false));
+  any = any.as<int64_t>().value_or(MISTAKE(2.9, 2));
+  any = any.as<double>().value_or(MISTAKE(true, 1));
+  any = any.as<std::string>().value_or(MISTAKE('x', "x"));
+  any = to.retentionDays().optional().value_or(MISTAKE(number, 2));
+  any = to.versioning()[MISTAKE(2.5, 2)];
+  any = to.versioning()[MISTAKE(true, 1)];
+  const auto required = ctx.require("r", "v1", "R", fn::MatchName("r"));
+  required.at_least(MISTAKE(1.5, 1));
+  required.at_least(MISTAKE(true, 1));
+
   // The same through untyped handles, lists, maps and other functions.
   any = MISTAKE(nullptr, fn::kNull);
   any = MISTAKE(memory, "text");

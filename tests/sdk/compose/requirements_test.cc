@@ -69,6 +69,16 @@ TEST(Requirements, FourStates) {
   EXPECT_EQ(state, fn::State::kUnsupported);
   EXPECT_FALSE(call.response.has_requirements());
   EXPECT_TRUE(call.response.meta().has_ttl());
+  // Nothing waits for what never comes.
+  call([](fn::Context& ctx) {
+    const auto vpcs = ctx.require("vpcs", "ec2/v1", "VPC", fn::MatchName("x"));
+    auto a = ctx.resource("a", "v1", "A");
+    a["spec"]["id"] = vpcs.first()["status"]["id"];
+    a["spec"]["own"] = 1;
+  });
+  EXPECT_EQ(call.Resource("a"),
+            YamlAsJson("{apiVersion: v1, kind: A, spec: {own: 1}}"));
+  EXPECT_THAT(call.Results(), IsEmpty());
 }
 
 TEST(Requirements, ItemsKeepTheRunnersOrder) {

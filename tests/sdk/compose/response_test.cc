@@ -58,6 +58,16 @@ TEST(Response, ANegativeOrInfiniteTtlIsFatal) {
   EXPECT_THAT(call.Results(), fatal);
 }
 
+TEST(Response, AValueForTheContextIsNamedByItsKey) {
+  Caller call;
+  call([](fn::Context& ctx) { ctx.set_context("a.b", "\xff"); });
+  EXPECT_THAT(call.Results(),
+              ElementsAre("FATAL: context.\"a.b\": must be UTF-8"));
+  call([](fn::Context& ctx) { ctx.set_context("k", int64_t{1} << 54); });
+  EXPECT_THAT(call.Results(),
+              ElementsAre(testing::StartsWith("FATAL: context.k: must be")));
+}
+
 TEST(Response, TtlFromAField) {
   Caller call;
   const auto function = [](fn::Context& ctx) {
@@ -159,6 +169,16 @@ TEST(Response, FailEndsTheCall) {
     EXPECT_EQ(result.status, absl::Status(code, "later"));
     EXPECT_EQ(result.response, "");
   }
+  // As long as peers take it, with each byte escaped.
+  const auto result = sdk::Run(
+      [](fn::Context& ctx) {
+        ctx.fail(absl::UnavailableError(std::string(9000, '\xff')));
+      },
+      fn::Options(), call.request.SerializeAsString(), CallInfo());
+  EXPECT_EQ(result.status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(result.status.message(), testing::SizeIs(testing::Le(1024u)));
+  EXPECT_THAT(std::string(result.status.message()),
+              testing::StartsWith("\uFFFD"));
   call([](fn::Context& ctx) {
     ctx.fail(absl::OkStatus());
     EXPECT_TRUE(ctx.ok());

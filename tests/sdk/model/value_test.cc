@@ -5,9 +5,11 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/sdk/model/documents.h"
@@ -510,6 +512,52 @@ TEST_F(ValueTest, HandlesThatWereMovedAreStillHandles) {
   Value c = std::move(a);
   c["y"] = 3;
   EXPECT_EQ(a["y"], 3);  // NOLINT(bugprone-use-after-move)
+}
+
+// Handles of a document that stands alone, taken before the path is there.
+TEST_F(ValueTest, AbsentPathsOfADocumentThatStandsAloneCanBeSet) {
+  Value value;
+  const Value early = value["o"]["x"];
+  Value same = value["o"]["x"];
+  EXPECT_FALSE(early.has_value());
+  EXPECT_TRUE(value.keys().empty());
+  same = 1;
+  EXPECT_EQ(early, 1);
+  EXPECT_EQ(value["o"]["x"], 1);
+  value["o"]["a"] = 0;
+  EXPECT_THAT(value["o"].keys(), ElementsAre("a", "x"));
+  Value first = value["l"][0], second = value["l"][1];
+  value["l"].add("p");
+  EXPECT_EQ(first, "p");
+  second = "q";
+  EXPECT_EQ(value["l"].size(), 2u);
+  EXPECT_EQ(value["l"][1], "q");
+  EXPECT_EQ(function::Json(value).value(),
+            R"({"l":["p","q"],"o":{"a":0,"x":1}})");
+}
+
+// Tables of defaults, which functions on all threads read.
+TEST_F(ValueTest, ThreadsReadOneDocument) {
+  const Value table = function::Yaml("{eu: {zones: [a, b]}, us: {zones: [c]}}");
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&table, thread] {
+      for (int i = 0; i < 500; ++i) {
+        const std::string region = absl::StrCat("r", (i + thread) % 200);
+        Value own;
+        own["zone"] =
+            table[region]["zones"][0].as<std::string>().value_or("none");
+        own["zones"] = table["eu"]["zones"];
+        own["far"] = table["us"]["zones"][i % 7];
+        own["zone"] = table[i % 2 == 0 ? "eu" : region]["none"];
+        EXPECT_EQ(own["zone"], "none");
+        EXPECT_EQ(own["zones"].size(), 2u);
+        EXPECT_EQ(own["far"].has_value(), i % 7 == 0);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(table.keys(), ElementsAre("eu", "us"));
 }
 
 TEST_F(ValueTest, ElementThatWasRemovedCanBeSetAgain) {

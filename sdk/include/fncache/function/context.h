@@ -92,6 +92,8 @@ Selector MatchLabels(
         labels);
 
 namespace internal {
+// A value that stands alone, until the context gets it.
+Value NewContextValue(std::string_view key);
 State StateOf(const sdk::Requirement* requirement);
 size_t SizeOf(const sdk::Requirement* requirement);
 Resource ItemOf(sdk::Requirement* requirement, size_t index);
@@ -110,8 +112,9 @@ class Required {
   State state() const { return internal::StateOf(requirement_); }
   size_t size() const { return internal::SizeOf(requirement_); }
   bool empty() const { return size() == 0; }
-  R operator[](size_t index) const {
-    return R(internal::ItemOf(requirement_, index));
+  template <class I, class = internal::IfIndex<I>>
+  R operator[](I index) const {
+    return R(internal::ItemOf(requirement_, static_cast<size_t>(index)));
   }
   // A pending requirement gives an item whose fields are awaited.
   R first() const { return (*this)[0]; }
@@ -121,8 +124,9 @@ class Required {
   // be asked in this reconcile: the selector waits for a field that an observed
   // or required resource lacks, or the Composition's step does not request what
   // bootstrap() reads.
-  Required at_least(size_t count) const {
-    internal::RequireAtLeast(requirement_, count);
+  template <class I, class = internal::IfIndex<I>>
+  Required at_least(I count) const {
+    internal::RequireAtLeast(requirement_, static_cast<size_t>(count));
     return *this;
   }
 
@@ -252,7 +256,7 @@ class Context {
     if constexpr (std::is_base_of_v<Object, T>) {
       set_context(key, Value(value.ref()));
     } else {
-      Value stored;
+      Value stored = internal::NewContextValue(key);
       stored = value;
       set_context(key, stored);
     }

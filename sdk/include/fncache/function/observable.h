@@ -89,6 +89,8 @@ class Ref {
 // A new document that stands alone; its root is absent until it is written.
 Ref NewDocument();
 Ref Child(const Ref& node, std::string_view key);
+// The same, to be written at once. The key is one of a model: UTF-8.
+Ref ChildToSet(const Ref& object, std::string_view key);
 Ref Element(const Ref& list, size_t index);
 // A new element behind the last.
 Ref Append(const Ref& list);
@@ -192,6 +194,13 @@ inline constexpr bool kAccepts = std::is_same_v<T, std::decay_t<U>> ||
                                   (std::is_same_v<ScalarOfT<U>, int64_t> ||
                                    std::is_same_v<ScalarOfT<U>, std::string>));
 
+// Whether a plain U may stand for an absent T. Types that no document has
+// convert as C++ does.
+template <class T, class U>
+inline constexpr bool kReplaces = kAccepts<T, U> ||
+                                  (!kIsScalar<T> &&
+                                   std::is_convertible_v<U, T>);
+
 template <class T, class U>
 T Convert(U&& plain, Origin* origin);
 // An integer that no double holds is an error of the value.
@@ -244,7 +253,10 @@ class Observable {
     if (!has_value()) internal::Needed(origin_);
     return value_;
   }
-  T value_or(T other) const { return has_value() ? value_ : std::move(other); }
+  template <class U = T, std::enable_if_t<internal::kReplaces<T, U>, int> = 0>
+  T value_or(U&& other) const {
+    return has_value() ? value_ : static_cast<T>(std::forward<U>(other));
+  }
   // The paths that the value comes from, present or awaited.
   std::vector<std::string> sources() const {
     return internal::NamesOf(origin_);
@@ -275,7 +287,10 @@ class Field {
   bool has_value() const { return internal::HasValue(node_); }
   bool is_null() const { return internal::IsNull(node_); }
   T value() const { return Get().value(); }
-  T value_or(T other) const { return Get().value_or(std::move(other)); }
+  template <class U = T, std::enable_if_t<internal::kReplaces<T, U>, int> = 0>
+  T value_or(U&& other) const {
+    return Get().value_or(std::forward<U>(other));
+  }
   Observable<T> optional() const { return Get().optional(); }
   std::vector<std::string> sources() const { return Get().sources(); }
   // There and not null; of a bool: there and true.
