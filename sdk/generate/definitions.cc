@@ -31,7 +31,7 @@ Form FormOf(const Json& json) {
                                                              : Form::kOther;
 }
 
-absl::Status AddVersions(const std::shared_ptr<const Document>& document,
+absl::Status AddVersions(const std::shared_ptr<const YamlDocument>& document,
                          bool xrd, std::vector<Definition>* definitions) {
   const Json& json = *document->json;
   Definition made;
@@ -87,7 +87,7 @@ bool IsList(const Json& schema) {
   return absl::EndsWith(FindText(*metadata, {"$ref"}), ".ListMeta");
 }
 
-void AddComponents(const std::shared_ptr<const Document>& document,
+void AddComponents(const std::shared_ptr<const YamlDocument>& document,
                    std::vector<Definition>* definitions) {
   const Json* const components =
       text::Find(*document->json, {"components", "schemas"});
@@ -116,12 +116,13 @@ void AddComponents(const std::shared_ptr<const Document>& document,
 
 }  // namespace
 
-bool DefinesKinds(const Document& document) {
+bool DefinesKinds(const YamlDocument& document) {
   return FormOf(*document.json) != Form::kOther;
 }
 
-absl::Status FindDefinitions(const std::shared_ptr<const Document>& document,
-                             std::vector<Definition>* definitions) {
+absl::Status FindDefinitions(
+    const std::shared_ptr<const YamlDocument>& document,
+    std::vector<Definition>* definitions) {
   const Form form = FormOf(*document->json);
   if (form == Form::kOther) return absl::OkStatus();
   if (form != Form::kOpenApi) {

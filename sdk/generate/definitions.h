@@ -21,7 +21,7 @@ struct Definition {
   std::string group;  // empty: the core group
   std::string version;
   std::string kind;
-  std::shared_ptr<const Document> document;
+  std::shared_ptr<const YamlDocument> document;
   // Leads to the schema, or to the version that has none.
   DocumentPath path;
   const text::Json* schema = nullptr;  // into the document
@@ -37,11 +37,12 @@ std::string QualifiedName(const Definition& definition);
 
 // Appends the kinds of `document`. InvalidArgument `FILE:LINE: why` for a CRD
 // or XRD without a group, kind or version name.
-absl::Status FindDefinitions(const std::shared_ptr<const Document>& document,
-                             std::vector<Definition>* definitions);
+absl::Status FindDefinitions(
+    const std::shared_ptr<const YamlDocument>& document,
+    std::vector<Definition>* definitions);
 
 // Whether any document of this form defines kinds, even if it has none.
-bool DefinesKinds(const Document& document);
+bool DefinesKinds(const YamlDocument& document);
 
 }  // namespace fncache::sdk
 

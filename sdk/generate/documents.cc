@@ -76,14 +76,14 @@ const YamlNode* Child(const YamlNode& node, const std::string& step,
 
 }  // namespace
 
-absl::StatusOr<std::vector<Document>> ReadDocuments(absl::string_view text,
-                                                    absl::string_view file) {
+absl::StatusOr<std::vector<YamlDocument>> ReadDocuments(
+    absl::string_view text, absl::string_view file) {
   absl::StatusOr<std::vector<std::string>> parts =
       text::SplitYamlDocuments(text);
   if (!parts.ok()) {
     return At(file, SeparatorLine(text), parts.status().message());
   }
-  std::vector<Document> documents;
+  std::vector<YamlDocument> documents;
   int line = 1;
   for (std::string& part : *parts) {
     const int first_line = line;
@@ -108,7 +108,7 @@ absl::StatusOr<std::vector<Document>> ReadDocuments(absl::string_view text,
   return documents;
 }
 
-absl::Status ErrorAt(const Document& document, const DocumentPath& path,
+absl::Status ErrorAt(const YamlDocument& document, const DocumentPath& path,
                      absl::string_view why) {
   text::YamlNodes nodes(document.text);
   const absl::StatusOr<const YamlNode*> root = nodes.Parse();

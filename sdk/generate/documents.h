@@ -18,7 +18,7 @@
 namespace fncache::sdk {
 
 // One document of a file, in YAML or JSON.
-struct Document {
+struct YamlDocument {
   std::string file;    // as errors name it
   int first_line = 1;  // of its text in the file
   std::string text;
@@ -29,12 +29,12 @@ struct Document {
 using DocumentPath = std::vector<std::string>;
 
 // InvalidArgument `FILE:LINE: why` for a text that is not YAML.
-absl::StatusOr<std::vector<Document>> ReadDocuments(absl::string_view text,
-                                                    absl::string_view file);
+absl::StatusOr<std::vector<YamlDocument>> ReadDocuments(absl::string_view text,
+                                                        absl::string_view file);
 
 // The error `FILE:LINE: why` about the value at `path`, or about the innermost
 // value around it that is there.
-absl::Status ErrorAt(const Document& document, const DocumentPath& path,
+absl::Status ErrorAt(const YamlDocument& document, const DocumentPath& path,
                      absl::string_view why);
 
 // The files that a path names: a file itself; of a folder those below it whose

@@ -124,7 +124,7 @@ absl::Status WriteWhole(const std::string& path, const std::string& text) {
 }  // namespace
 
 absl::StatusOr<std::map<std::string, std::string>> Generate(
-    const std::vector<std::shared_ptr<const Document>>& documents,
+    const std::vector<std::shared_ptr<const YamlDocument>>& documents,
     const GenerateOptions& options) {
   std::vector<Definition> definitions;
   for (const auto& document : documents) {
@@ -159,9 +159,9 @@ absl::StatusOr<std::map<std::string, std::string>> Generate(
   return texts;
 }
 
-absl::StatusOr<std::vector<std::shared_ptr<const Document>>> ReadAll(
+absl::StatusOr<std::vector<std::shared_ptr<const YamlDocument>>> ReadAll(
     const std::vector<std::string>& paths) {
-  std::vector<std::shared_ptr<const Document>> all;
+  std::vector<std::shared_ptr<const YamlDocument>> all;
   for (const std::string& path : paths) {
     const absl::StatusOr<std::vector<std::string>> files = FilesAt(path);
     if (!files.ok()) return files.status();
@@ -169,13 +169,14 @@ absl::StatusOr<std::vector<std::shared_ptr<const Document>>> ReadAll(
       const absl::StatusOr<std::string> text =
           ReadSmallFile(file, kMaxFileBytes);
       if (!text.ok()) return text.status();
-      absl::StatusOr<std::vector<Document>> documents =
+      absl::StatusOr<std::vector<YamlDocument>> documents =
           ReadDocuments(*text, file);
       if (!documents.ok()) return documents.status();
-      for (Document& document : *documents) {
+      for (YamlDocument& document : *documents) {
         // The others' texts are not kept.
         if (!DefinesKinds(document)) continue;
-        all.push_back(std::make_shared<const Document>(std::move(document)));
+        all.push_back(
+            std::make_shared<const YamlDocument>(std::move(document)));
       }
     }
   }

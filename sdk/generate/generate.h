@@ -30,12 +30,12 @@ struct GenerateOptions {
 // documents are wrong (`FILE:LINE: why`). NotFound: they define no kind, or
 // none that the options ask for.
 absl::StatusOr<std::map<std::string, std::string>> Generate(
-    const std::vector<std::shared_ptr<const Document>>& documents,
+    const std::vector<std::shared_ptr<const YamlDocument>>& documents,
     const GenerateOptions& options);
 
 // Reads the documents of files and folders. NotFound or PermissionDenied for
 // one that cannot be read; InvalidArgument as ReadDocuments.
-absl::StatusOr<std::vector<std::shared_ptr<const Document>>> ReadAll(
+absl::StatusOr<std::vector<std::shared_ptr<const YamlDocument>>> ReadAll(
     const std::vector<std::string>& paths);
 
 // Writes headers below `folder`. Files with the same text stay untouched, so

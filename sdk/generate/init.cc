@@ -98,15 +98,17 @@ Json Sample(const Json& schema) {
 // The kind of a definition that the project is for.
 absl::StatusOr<Definition> KindOf(const std::string& text,
                                   const std::string& file, bool xrd) {
-  absl::StatusOr<std::vector<Document>> documents = ReadDocuments(text, file);
+  absl::StatusOr<std::vector<YamlDocument>> documents =
+      ReadDocuments(text, file);
   if (!documents.ok()) return documents.status();
-  for (Document& document : *documents) {
+  for (YamlDocument& document : *documents) {
     if (xrd &&
         FindText(*document.json, {"kind"}) != "CompositeResourceDefinition") {
       continue;
     }
     std::vector<Definition> kinds;
-    const auto shared = std::make_shared<const Document>(std::move(document));
+    const auto shared =
+        std::make_shared<const YamlDocument>(std::move(document));
     absl::Status found = FindDefinitions(shared, &kinds);
     if (!found.ok()) return found;
     const std::string& name =

@@ -442,7 +442,7 @@ class Builder {
 
   Places& places_;
   Header& header_;
-  const Document& document_;
+  const YamlDocument& document_;
   std::set<std::string>& reached_;
   size_t fields_ = 0;
   size_t levels_ = 0;
@@ -506,8 +506,9 @@ class DocumentBuilder {
     return Add(std::move(header), *kind.schema);
   }
 
-  absl::Status AddComponent(const std::string& name,
-                            const std::shared_ptr<const Document>& document) {
+  absl::Status AddComponent(
+      const std::string& name,
+      const std::shared_ptr<const YamlDocument>& document) {
     Header header;
     header.place = places_.OfComponent(name);
     header.document = document;
@@ -545,8 +546,9 @@ absl::StatusOr<std::vector<Header>> MakeHeaders(
                             std::tie(b.group, b.version, b.kind);
                    });
   Places places;
-  std::map<const Document*, std::vector<const Definition*>> kinds;
-  std::vector<const Document*> documents;  // in the order of their first kind
+  std::map<const YamlDocument*, std::vector<const Definition*>> kinds;
+  std::vector<const YamlDocument*>
+      documents;  // in the order of their first kind
   for (const Definition& definition : definitions) {
     const Place& place = places.OfKind(definition);
     if (!definition.component.empty()) {
@@ -558,7 +560,7 @@ absl::StatusOr<std::vector<Header>> MakeHeaders(
     of_document.push_back(&definition);
   }
   std::vector<Header> headers;
-  for (const Document* const document : documents) {
+  for (const YamlDocument* const document : documents) {
     absl::Status made =
         DocumentBuilder(&places, &headers).Build(kinds[document]);
     if (!made.ok()) return made;

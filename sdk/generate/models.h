@@ -83,7 +83,7 @@ struct Header {
   Class root;
   std::set<std::string> includes;  // headers of aliases
   // Where it is defined.
-  std::shared_ptr<const Document> document;
+  std::shared_ptr<const YamlDocument> document;
   DocumentPath path;
 };
 

@@ -18,8 +18,8 @@
 
 namespace {
 
-using fncache::sdk::Document;
-using Documents = std::vector<std::shared_ptr<const Document>>;
+using fncache::sdk::YamlDocument;
+using Documents = std::vector<std::shared_ptr<const YamlDocument>>;
 
 void Check(bool holds) {
   if (!holds) std::abort();
@@ -61,8 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   Documents documents;
-  for (Document& document : *read) {
-    documents.push_back(std::make_shared<const Document>(std::move(document)));
+  for (YamlDocument& document : *read) {
+    documents.push_back(
+        std::make_shared<const YamlDocument>(std::move(document)));
   }
   fncache::sdk::GenerateOptions options;
   auto headers = fncache::sdk::Generate(documents, options);

@@ -30,15 +30,15 @@ using testing::ReadFile;
 using testing::TempDir;
 using testing::WriteFile;
 using Headers = std::map<std::string, std::string>;
-using Documents = std::vector<std::shared_ptr<const Document>>;
+using Documents = std::vector<std::shared_ptr<const YamlDocument>>;
 
 Documents Read(const std::string& text, const std::string& file = "f.yaml") {
   Documents all;
   auto documents = ReadDocuments(text, file);
   EXPECT_TRUE(documents.ok()) << documents.status();
   if (!documents.ok()) return all;
-  for (Document& document : *documents) {
-    all.push_back(std::make_shared<const Document>(std::move(document)));
+  for (YamlDocument& document : *documents) {
+    all.push_back(std::make_shared<const YamlDocument>(std::move(document)));
   }
   return all;
 }
