@@ -165,10 +165,7 @@ ComposedResource* Call::Item(Requirement* requirement, size_t index) {
                           item->seen ? &item->seen->resource() : nullptr);
     item->observed->index = static_cast<int>(index);
     item->observed->extra = requirement->extra;
-    // The runner will never bring one.
-    if (requirement->state == function::State::kUnsupported) {
-      item->observed->awaits = false;
-    }
+    item->observed->never = requirement->state == function::State::kUnsupported;
   }
   return item.get();
 }

@@ -31,6 +31,13 @@ lazy::Ready ReadyOf(const ComposedResource& resource, Ready ready) {
   return ObservedReady(resource.observed);
 }
 
+// Whether something will end the wait.
+bool CanCome(const Wait& wait) {
+  return std::any_of(
+      wait.sources.begin(), wait.sources.end(),
+      [](const Node* source) { return !source->document->never; });
+}
+
 // The paths of what was set at and below the node, without the objects that
 // were only made for them.
 void AddSet(const Node* node, std::vector<std::string>* paths) {
@@ -125,8 +132,10 @@ class Emission {
     Drop(ChildOf(root, "status"));
     CheckKind(*resource);
     resource->waits = WaitsOf(root);
-    resource->held = resource->seen == nullptr &&
-                     (!resource->waits.empty() || !DependenciesMet(*resource));
+    const bool waits =
+        std::any_of(resource->waits.begin(), resource->waits.end(), CanCome);
+    resource->held =
+        resource->seen == nullptr && (waits || !DependenciesMet(*resource));
     if (resource->seen == nullptr || resource->waits.empty()) return;
     // An object of unknown fields cannot keep those that the resource has.
     const bool fatal =
@@ -207,6 +216,7 @@ class Emission {
     std::string bytes = sdk::Emit(
         resource.desired,
         resource.seen == nullptr ? nullptr : resource.observed->root(), &kept);
+    if (resource.seen == nullptr) return bytes;
     for (const Node* const field : kept) kept_.push_back(FieldName(field));
     return bytes;
   }

@@ -90,7 +90,8 @@ absl::StatusOr<std::vector<YamlDocument>> ReadDocuments(
     line += Lines(part) + 1;  // the separator's line is in neither
     absl::StatusOr<text::Json> json = text::ParseKubernetesYaml(part);
     // JSON writes characters as pairs of escapes that YAML does not have.
-    if (!json.ok() && absl::StartsWith(part, "{")) {
+    if (!json.ok() &&
+        absl::StartsWith(absl::StripLeadingAsciiWhitespace(part), "{")) {
       absl::StatusOr<text::Json> plain = text::ParseJson(part);
       if (plain.ok()) json = std::move(plain);
     }

@@ -61,7 +61,8 @@ absl::Status Choose(const GenerateOptions& options,
   }
   for (const auto* const names : {&options.kinds, &options.inputs}) {
     for (const std::string& kind : *names) {
-      if (kinds.count(kind) + qualified.count(kind) == 0) {
+      if (kinds.count(kind) == 0 &&
+          (names != &options.inputs || qualified.count(kind) == 0)) {
         return NoSuch("kind", kind, kinds);
       }
     }

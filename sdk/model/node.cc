@@ -171,6 +171,7 @@ void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
   const std::vector<Node*> sources = SourcesOf(from);
   if (!sources.empty()) {
+    to->appended = from->appended;
     NoteOrigin(to, from);
     return AwaitNode(to, sources);
   }
@@ -258,17 +259,20 @@ bool MakeParents(Node* node) {
   }
   MakeList(parent);
   // Awaited elements come first, so nothing says which one this index means.
-  if (parent->awaited != nullptr && !IsElement(parent, node)) return false;
+  if (parent->awaited != nullptr && !IsElement(parent, node)) {
+    for (Node* const element : parent->elements) element->appended = true;
+    return false;
+  }
   if (static_cast<size_t>(node->index) > parent->size) {
     WriteFails(node, absl::StrCat("the list has ", parent->size, " elements"));
     return false;
   }
   // A handle of an element that was removed appends it again.
   const auto index = static_cast<size_t>(node->index);
+  if (node->detached && index >= parent->size) {
+    node->document->arena()->TakeAbsent(parent, "", node->index);
+  }
   if (index == parent->elements.size()) {
-    if (node->detached) {
-      node->document->arena()->TakeAbsent(parent, "", node->index);
-    }
     parent->elements.push_back(node);
   } else if (parent->elements[index] != node) {
     if (index < parent->size) {
@@ -441,7 +445,11 @@ bool StartNode(Node* node, Kind kind) {
 
 void AwaitNode(Node* node, const std::vector<Node*>& sources) {
   if (!MakeParents(node)) return;
-  if (node->awaited == nullptr && node->kind == Kind::kUnset) Reset(node);
+  if (node->awaited == nullptr && node->kind == Kind::kUnset) {
+    const Origin* const origin = node->origin;
+    Reset(node);
+    node->origin = origin;
+  }
   std::vector<Node*>* const all = node->document->arena()->NewSources();
   if (node->awaited != nullptr) *all = *node->awaited;
   for (Node* const source : sources) {

@@ -166,6 +166,7 @@ class Document {
   bool extra = false;    // a required item of `extra_resources`
   bool writable = true;  // else a write is FATAL
   bool awaits = false;   // what is absent here may still come
+  bool never = false;    // it is awaited, but no runner will bring it
   // The desired state of earlier steps; null where there is none.
   Document* base = nullptr;
   // The documents whose values this one got, each once: the edges of the graph.

@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -53,7 +54,7 @@ bool HasPort(absl::string_view address) {
   const absl::string_view digits = address.substr(colon + 1);
   uint32_t port = 0;
   return absl::StartsWith(host, "[") == absl::EndsWith(host, "]") &&
-         !digits.empty() && absl::ascii_isdigit(digits[0]) &&
+         std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) &&
          absl::SimpleAtoi(digits, &port) && port <= 65535;
 }
 

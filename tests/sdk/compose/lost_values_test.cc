@@ -164,6 +164,37 @@ TEST_F(LostValues, WhatIsAppendedIsNotTheFirstElement) {
       " each: [a, b, own]}");
 }
 
+TEST_F(LostValues, AnElementBehindOneThatWasClearedIsAwaited) {
+  call_.Observed("b", "{}").Observed("a", "{spec: {f: x}}");
+  Call([](fn::Value spec, fn::Value status, fn::Context&) {
+    fn::Value list;
+    list = status["l"];
+    list.add("x");
+    list[1] = "z";
+    list[0].clear();
+    spec["f"] = list[1];
+  });
+  EXPECT_EQ(call_.Resource("a"),
+            YamlAsJson("{apiVersion: v1, kind: A, spec: {f: x}}"));
+}
+
+TEST_F(LostValues, AListIsAddedToItself) {
+  Call([](fn::Value spec, fn::Value, fn::Context&) {
+    spec["l"].add("a");
+    spec["l"].add(spec["l"]);
+    EXPECT_EQ(fn::Json(spec["l"]).value(), R"(["a",["a"]])");
+    spec["c"]["c"] = fn::Yaml("[3]");
+    spec["c"]["c"].add(spec["c"]["c"][0].as<int64_t>());
+    fn::List<fn::Value> typed(spec["t"].ref());
+    typed.add(spec["l"]);
+    typed.add(spec);
+  });
+  EXPECT_EQ(call_.Resource("a"),
+            YamlAsJson("{apiVersion: v1, kind: A, spec: {l: [a, [a]],"
+                       " c: {c: [3, 3]}, t: [[a, [a]], {l: [a, [a]],"
+                       " c: {c: [3, 3]}, t: [[a, [a]]]}]}}"));
+}
+
 TEST_F(LostValues, AnotherKindOfValueStaysWhereAMergeIsLost) {
   call_.Observed("b", "{}").Observed("a", "{spec: {q: 5, r: null}}");
   Call([](fn::Value spec, fn::Value status, fn::Context&) {
@@ -227,8 +258,9 @@ TEST_F(LostValues, TheGraphFollowsValuesThroughCopies) {
     ctx.resource("g", "v1", "G")["spec"] = own;
     ctx.resource("h", "v1", "H")["spec"]["id"] =
         status["id"].as<std::string>().optional();
-    ctx.resource("i", "v1", "I")["spec"]["id"] =
-        fn::Concat(spec["id"], ctx.existing("c").observed()["name"]);
+    fn::Value both;
+    both["id"] = fn::Concat(spec["id"], ctx.existing("c").observed()["name"]);
+    ctx.resource("i", "v1", "I")["spec"] = both;
   };
   constexpr char kEdges[] =
       "b -> a, b -> d, b -> e, b -> f, b -> g, b -> h, b -> i, c -> i";

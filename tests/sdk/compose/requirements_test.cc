@@ -79,6 +79,17 @@ TEST(Requirements, FourStates) {
   EXPECT_EQ(call.Resource("a"),
             YamlAsJson("{apiVersion: v1, kind: A, spec: {own: 1}}"));
   EXPECT_THAT(call.Results(), IsEmpty());
+  // Nor does a resource lose what an earlier runner brought.
+  call.Observed("a", "{spec: {id: i, all: {k: 1}}}")([](fn::Context& ctx) {
+    const auto vpcs = ctx.require("vpcs", "ec2/v1", "VPC", fn::MatchName("x"));
+    auto a = ctx.resource("a", "v1", "A");
+    a["spec"]["id"] = vpcs.first()["status"]["id"];
+    a["spec"]["all"] = vpcs.first()["spec"];
+  });
+  EXPECT_EQ(call.Resource("a"), YamlAsJson("{apiVersion: v1, kind: A,"
+                                           " spec: {all: {k: 1}, id: i}}"));
+  EXPECT_THAT(call.Results(),
+              ElementsAre("WARNING KeptObserved: a.spec.all, a.spec.id"));
 }
 
 TEST(Requirements, ItemsKeepTheRunnersOrder) {

@@ -536,6 +536,22 @@ TEST_F(ValueTest, AbsentPathsOfADocumentThatStandsAloneCanBeSet) {
             R"({"l":["p","q"],"o":{"a":0,"x":1}})");
 }
 
+TEST_F(ValueTest, AnElementThatIsSetAgainIsNoOtherOne) {
+  Value list = function::Yaml("[1, 2]");
+  Value first = list[0];
+  first.clear();
+  Value second = list[1];
+  first = 5;
+  list.clear();
+  list.add(1);
+  second = 7;
+  list[0].clear();
+  EXPECT_EQ(function::Json(list).value(), "[7]");
+  EXPECT_FALSE(list[1].has_value());
+  list[1] = 9;
+  EXPECT_EQ(function::Json(list).value(), "[7,9]");
+}
+
 // Tables of defaults, which functions on all threads read.
 TEST_F(ValueTest, ThreadsReadOneDocument) {
   const Value table = function::Yaml("{eu: {zones: [a, b]}, us: {zones: [c]}}");

@@ -126,6 +126,7 @@ TEST(ProcessTest, WrongFlagsAreCodeTwo) {
       {{"--insecure", "--address", "[::1:0"}, "--address: \"[::1:0\""},
       {{"--insecure", "--address", "::1]:0"}, "--address: \"::1]:0\""},
       {{"--insecure", "--address", "127.0.0.1:+5"}, "is not accepted"},
+      {{"--insecure", "--address", "127.0.0.1:0 "}, "is not accepted"},
       {{"--insecure", "--metrics-address", "nonsense"},
        "--metrics-address: \"nonsense\""},
       {{"--insecure", "--metrics-address", "127.0.0.1:65536"},

@@ -194,12 +194,14 @@ inline constexpr bool kAccepts = std::is_same_v<T, std::decay_t<U>> ||
                                   (std::is_same_v<ScalarOfT<U>, int64_t> ||
                                    std::is_same_v<ScalarOfT<U>, std::string>));
 
-// Whether a plain U may stand for an absent T. Types that no document has
-// convert as C++ does.
+// Whether a plain U may stand for an absent T: what a T may be made of. Texts
+// and enumerators convert as C++ does, and so do types that no document has.
 template <class T, class U>
-inline constexpr bool kReplaces = kAccepts<T, U> ||
-                                  (!kIsScalar<T> &&
-                                   std::is_convertible_v<U, T>);
+inline constexpr bool kReplaces =
+    kAccepts<T, U> ||
+    (std::is_convertible_v<U, T> && !std::is_null_pointer_v<std::decay_t<U>> &&
+     (!kIsScalar<T> || std::is_same_v<T, std::string> ||
+      (std::is_enum_v<std::decay_t<U>> && !std::is_same_v<T, bool>)));
 
 template <class T, class U>
 T Convert(U&& plain, Origin* origin);

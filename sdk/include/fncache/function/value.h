@@ -47,7 +47,8 @@ using AssignedTo = std::conditional_t<kIsScalar<T>, Observable<T>, T>;
 // An index or a count: C++ would convert a double or a boolean, too.
 template <class I>
 using IfIndex =
-    std::enable_if_t<std::is_integral_v<I> && !std::is_same_v<I, bool>>;
+    std::enable_if_t<std::is_convertible_v<I, size_t> &&
+                     !std::is_floating_point_v<I> && !std::is_same_v<I, bool>>;
 
 // Whether it is the handle of a node: a Value, an Object, a List, a
 // Map or a Field.
@@ -66,17 +67,22 @@ template <class T>
 struct TakenAs<Field<T>> {
   using Type = Observable<T>;
 };
-// The elements of what the list becomes, of which some may be in it already.
+// A new element of the list, which may be the list or in it already.
+template <class T, class U>
+T Take(const Ref& list, const U& element) {
+  if constexpr (kIsHandle<T>) {
+    return T(Apart(list, element.ref()));
+  } else {
+    return T(element);
+  }
+}
+// The elements of what the list becomes.
 template <class T, class U>
 std::vector<T> Taken(const Ref& list, const std::initializer_list<U>& from) {
   std::vector<T> elements;
   elements.reserve(from.size());
   for (const U& element : from) {
-    if constexpr (kIsHandle<T>) {
-      elements.emplace_back(Apart(list, element.ref()));
-    } else {
-      elements.emplace_back(element);
-    }
+    elements.push_back(Take<T>(list, element));
   }
   return elements;
 }
@@ -123,10 +129,12 @@ class Value {
   // The same with this value; none if the value is absent and cannot come.
   template <class T>
   Value add(const T& value) {
-    Value element = add();
-    element = value;
-    internal::DropUnset(element.node_);
-    return element;
+    if constexpr (internal::kIsHandle<T>) {
+      return Append(
+          internal::Take<typename internal::TakenAs<T>::Type>(node_, value));
+    } else {
+      return Append(value);
+    }
   }
   // The text of a scalar: true, 5, abc; empty where it is absent.
   std::string text() const { return internal::TextOf(node_); }
@@ -202,8 +210,15 @@ class Value {
   template <class Elements>
   Value& SetList(const Elements& elements) {
     internal::StartList(node_, elements.size() != 0);
-    for (const auto& element : elements) add(element);
+    for (const auto& element : elements) Append(element);
     return *this;
+  }
+  template <class T>
+  Value Append(const T& value) {
+    Value element = add();
+    element = value;
+    internal::DropUnset(element.node_);
+    return element;
   }
 
   internal::Ref node_;
@@ -277,10 +292,11 @@ class List {
     return Handle(std::move(element));
   }
   Handle add(const internal::AssignedTo<T>& value) {
-    Handle element(internal::Append(node_));
-    element = value;
-    internal::DropUnset(element.ref());
-    return element;
+    if constexpr (internal::kIsHandle<T>) {
+      return Append(internal::Take<T>(node_, value));
+    } else {
+      return Append(value);
+    }
   }
   // Takes the same as a Value's `add`.
   template <class U, class V = T,
@@ -314,7 +330,13 @@ class List {
   template <class Elements>
   void Set(const Elements& elements) {
     internal::StartList(node_, elements.size() != 0);
-    for (const auto& element : elements) add(element);
+    for (const auto& element : elements) Append(element);
+  }
+  Handle Append(const internal::AssignedTo<T>& value) {
+    Handle element(internal::Append(node_));
+    element = value;
+    internal::DropUnset(element.ref());
+    return element;
   }
 
   internal::Ref node_;
