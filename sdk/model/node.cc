@@ -118,7 +118,6 @@ void Fill(Node* to, Node* from);
 void FillFromLayer(Node* to, const Node* from) {
   to->kind = from->kind;
   to->implicit = from->implicit;
-  to->appended = from->appended;
   if (from->kind != Kind::kObject && from->kind != Kind::kList) {
     NoteOrigin(to, from);
   }
@@ -171,7 +170,6 @@ void Fill(Node* to, Node* from) {
   const Node* const shown = Peek(from);
   const std::vector<Node*> sources = SourcesOf(from);
   if (!sources.empty()) {
-    to->appended = from->appended;
     NoteOrigin(to, from);
     return AwaitNode(to, sources);
   }
@@ -184,7 +182,9 @@ void Fill(Node* to, Node* from) {
   } else if (shown->kind == Kind::kList) {
     to->size = shown->size;
     for (size_t i = 0; i < shown->size; ++i) {
-      Fill(NewElement(to, i), shown->elements[i]);
+      Node* const element = NewElement(to, i);
+      Fill(element, shown->elements[i]);
+      element->appended = shown->elements[i]->appended;
     }
   }
   if (from->awaited != nullptr) AwaitNode(to, *from->awaited);

@@ -178,6 +178,23 @@ TEST_F(LostValues, AnElementBehindOneThatWasClearedIsAwaited) {
             YamlAsJson("{apiVersion: v1, kind: A, spec: {f: x}}"));
 }
 
+TEST_F(LostValues, AHandleThatIsAppendedIsNotTheFirstElement) {
+  ExpectStays(
+      "{l: [a, b], own: o}",
+      [](fn::Value spec, fn::Value status, fn::Context&) {
+        fn::Value list;
+        list = status["l"];
+        list.add(status["own"]);
+        list.add(fn::Yaml("fixed"));
+        spec["first"] = list[0];
+        fn::Value copy;
+        copy = list;
+        spec["second"] = copy[1];
+        spec["l"] = copy;
+      },
+      "{first: a, second: b, l: [a, b, o, fixed]}");
+}
+
 TEST_F(LostValues, AListIsAddedToItself) {
   Call([](fn::Value spec, fn::Value, fn::Context&) {
     spec["l"].add("a");
