@@ -13,7 +13,6 @@ namespace fncache::sdk {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 std::string ErrorOf(absl::string_view text) {
   const auto documents = ReadDocuments(text, "f.yaml");
