@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/common/temp_dir.h"
 #include "tests/common/test_data.h"
 
@@ -24,8 +25,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 using testing::ReadFile;
 using testing::TempDir;
 using testing::WriteFile;

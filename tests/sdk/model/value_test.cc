@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/sdk/model/documents.h"
 
 namespace fncache::sdk {
@@ -27,7 +28,6 @@ using function::Json;
 using function::kNull;
 using function::List;
 using function::Map;
-using function::Observable;
 using function::Value;
 using function::Yaml;
 using ::testing::ElementsAre;

@@ -29,7 +29,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 TEST(ProcessTest, SigtermAndSigintEndItWithCodeZero) {
