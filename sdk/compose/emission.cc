@@ -31,6 +31,13 @@ lazy::Ready ReadyOf(const ComposedResource& resource, Ready ready) {
   return ObservedReady(resource.observed);
 }
 
+// apiVersion or kind as earlier steps desire it; "" without.
+absl::string_view EarlierText(const ComposedResource& resource,
+                              absl::string_view key) {
+  Document* const before = resource.desired->base;
+  return before == nullptr ? "" : TextAt(before->root(), key);
+}
+
 // Whether something will end the wait.
 bool CanCome(const Wait& wait) {
   return std::any_of(
@@ -155,17 +162,14 @@ class Emission {
 
   // An object of another kind would leave the existing one behind.
   void CheckKind(const ComposedResource& resource) {
-    Document* const before = resource.desired->base;
     for (const auto& [key, declared] :
          {std::pair("apiVersion", resource.api_version),
           std::pair("kind", resource.kind)}) {
       Node* const field = ChildOf(resource.desired->root(), key);
       const Node* const shown = Touched(field) ? Peek(field) : nullptr;
       if (shown == nullptr || shown->kind != Kind::kText) continue;
-      const absl::string_view earlier =
-          before != nullptr ? TextAt(before->root(), key) : "";
       for (const absl::string_view wanted :
-           {absl::string_view(declared), earlier}) {
+           {absl::string_view(declared), EarlierText(resource, key)}) {
         if (wanted.empty() || shown->text == wanted) continue;
         call_->Fatal(absl::StrCat(PathOf(field),
                                   ": cannot change, it is another already"));
@@ -192,17 +196,14 @@ class Emission {
   // apiVersion and kind, where nothing set them: without declared ones, those
   // of earlier steps.
   static void FillIn(const ComposedResource& resource) {
-    Document* const before = resource.desired->base;
     for (const auto& [key, declared] :
          {std::pair("apiVersion", resource.api_version),
           std::pair("kind", resource.kind)}) {
       Node* const field = ChildOf(resource.desired->root(), key);
       const Node* const shown = Peek(field);
       if (shown != nullptr && shown->kind == Kind::kText) continue;
-      std::string text = declared;
-      if (text.empty() && before != nullptr) {
-        text = std::string(TextAt(before->root(), key));
-      }
+      const std::string text =
+          declared.empty() ? std::string(EarlierText(resource, key)) : declared;
       if (!text.empty()) {
         function::Value(function::internal::Ref(field)) = text;
       }
