@@ -2,14 +2,37 @@
 #include "proxy/heap_keeper.h"
 
 #include <malloc.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <fstream>
 
 #include "absl/time/time.h"
 
 namespace fncache::proxy {
 namespace {
 
-constexpr absl::Duration kLook = absl::Seconds(5);
+constexpr absl::Duration kLook = absl::Milliseconds(250);
+constexpr int kLooksOfCheck = 20;
 constexpr size_t kKept = 32 << 20;
+
+// Bytes of the process that are resident and belong to no file.
+size_t Resident() {
+  size_t size = 0, resident = 0, shared = 0;
+  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  return (resident - shared) * sysconf(_SC_PAGESIZE);
+}
+
+// Bytes that are free in the heap and resident. They are more where blocks have
+// pages that were never touched. Takes milliseconds where a heap has much free
+// memory, in which no thread allocates.
+size_t FreeResident() {
+  const size_t resident = Resident();
+  const struct mallinfo2 heap = mallinfo2();
+  const size_t used = heap.uordblks + heap.hblkhd;
+  return resident > used ? resident - used : 0;
+}
 
 }  // namespace
 
@@ -25,13 +48,24 @@ HeapKeeper::~HeapKeeper() {
 }
 
 void HeapKeeper::Run() {
+  size_t base = Resident();  // the least since the last look at what is free
+  int looks = 0;
   bool much = false;
   MutexLock lock(&mutex_);
   while (!stop_) {
     if (!stopped_.WaitWithTimeout(&mutex_, kLook)) continue;
-    const bool before = much;
-    much = mallinfo2().fordblks > kKept;
-    if (before && much) malloc_trim(kKept / 2);
+    const size_t resident = Resident();
+    base = std::min(base, resident);
+    const bool grown = resident > base + kKept;
+    bool trim = grown && FreeResident() > kKept;
+    if (++looks == kLooksOfCheck) {
+      looks = 0;
+      const bool before = much;
+      much = FreeResident() > kKept;
+      trim |= before && much;
+    }
+    if (trim) malloc_trim(kKept / 2);
+    if (trim || grown) base = Resident();
   }
 }
 
