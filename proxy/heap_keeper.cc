@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/heap_keeper.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <fstream>
+#include <cstdio>
 
 #include "absl/time/time.h"
 
@@ -17,10 +18,16 @@ constexpr absl::Duration kLook = absl::Milliseconds(250);
 constexpr int kLooksOfCheck = 20;
 constexpr size_t kKept = 32 << 20;
 
-// Bytes of the process that are resident and belong to no file.
+// Bytes of the process that are resident and belong to no file. The file stays
+// open, so that it can be read when no more files can be opened.
 size_t Resident() {
-  size_t size = 0, resident = 0, shared = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident >> shared;
+  static const int file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+  char text[128] = {};
+  size_t resident = 0, shared = 0;
+  if (pread(file, text, sizeof(text) - 1, 0) <= 0 ||
+      std::sscanf(text, "%*u %zu %zu", &resident, &shared) != 2) {
+    return 0;
+  }
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 

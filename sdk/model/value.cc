@@ -205,6 +205,18 @@ Ref Apart(const Ref& to, const Ref& from) {
   return Ref(sdk::Apart(to.get(), from.get()));
 }
 
+void SetElements(const Ref& list, const std::vector<Ref>& elements) {
+  std::vector<Ref> taken;
+  taken.reserve(elements.size());
+  for (const Ref& element : elements) taken.push_back(Apart(list, element));
+  StartList(list, !taken.empty());
+  for (const Ref& from : taken) {
+    const Ref element = Append(list);
+    Copy(element, from);
+    DropUnset(element);
+  }
+}
+
 std::string PathOf(const Ref& node) { return sdk::PathOf(node.get()); }
 
 // What Look found, as a presence and its sources.

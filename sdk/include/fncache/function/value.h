@@ -317,9 +317,13 @@ class List {
   }
   List& operator=(std::initializer_list<internal::AssignedTo<T>> elements) {
     if constexpr (internal::kIsHandle<T>) {
-      Set(internal::Taken<T>(node_, elements));
+      std::vector<internal::Ref> nodes;
+      nodes.reserve(elements.size());
+      for (const T& element : elements) nodes.push_back(element.ref());
+      internal::SetElements(node_, nodes);
     } else {
-      Set(elements);
+      internal::StartList(node_, elements.size() != 0);
+      for (const auto& element : elements) Append(element);
     }
     return *this;
   }
@@ -327,11 +331,6 @@ class List {
   const internal::Ref& ref() const { return node_; }
 
  private:
-  template <class Elements>
-  void Set(const Elements& elements) {
-    internal::StartList(node_, elements.size() != 0);
-    for (const auto& element : elements) Append(element);
-  }
   Handle Append(const internal::AssignedTo<T>& value) {
     Handle element(internal::Append(node_));
     element = value;
