@@ -31,11 +31,10 @@ size_t Resident() {
   return (resident - shared) * sysconf(_SC_PAGESIZE);
 }
 
-// Bytes that are free in the heap and resident. They are more where blocks have
-// pages that were never touched. Takes milliseconds where a heap has much free
-// memory, in which no thread allocates.
-size_t FreeResident() {
-  const size_t resident = Resident();
+// How many of the `resident` bytes are free in the heap. They are more where
+// blocks have pages that were never touched. Takes milliseconds where a heap
+// has much free memory, in which no thread allocates.
+size_t FreeOf(size_t resident) {
   const struct mallinfo2 heap = mallinfo2();
   const size_t used = heap.uordblks + heap.hblkhd;
   return resident > used ? resident - used : 0;
@@ -64,11 +63,11 @@ void HeapKeeper::Run() {
     const size_t resident = Resident();
     base = std::min(base, resident);
     const bool grown = resident > base + kKept;
-    bool trim = grown && FreeResident() > kKept;
+    bool trim = grown && FreeOf(resident) > kKept;
     if (++looks == kLooksOfCheck) {
       looks = 0;
       const bool before = much;
-      much = FreeResident() > kKept;
+      much = FreeOf(resident) > kKept;
       trim |= before && much;
     }
     if (trim) malloc_trim(kKept / 2);

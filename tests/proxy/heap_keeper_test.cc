@@ -1,26 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "proxy/heap_keeper.h"
 
-#include <malloc.h>
-#include <unistd.h>
-
 #include <cstddef>
-#include <fstream>
 #include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/common/eventually.h"
+#include "tests/common/resident_size.h"
 
 namespace fncache::proxy {
 namespace {
 
-size_t ResidentMegabytes() {
-  size_t size = 0;
-  size_t resident = 0;
-  std::ifstream("/proc/self/statm") >> size >> resident;
-  return (resident * sysconf(_SC_PAGESIZE)) >> 20;
-}
+size_t ResidentMegabytes() { return ResidentSize() >> 20; }
 
 TEST(HeapKeeperTest, FreeMemoryBelowMemoryInUseIsReturned) {
 #if defined(FNCACHE_ASAN) || defined(FNCACHE_TSAN)

@@ -7,7 +7,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -19,6 +18,7 @@
 #include "common/threads.h"
 #include "gtest/gtest.h"
 #include "resp/client.h"
+#include "tests/common/resident_size.h"
 #include "tests/resp/commands.h"
 #include "tests/resp/scripted_server.h"
 
@@ -40,14 +40,6 @@ std::unique_ptr<Client> ClientOf(const ScriptedServer& server,
 
 std::string Bulk(absl::string_view text) {
   return absl::StrCat("$", text.size(), "\r\n", text, "\r\n");
-}
-
-// In bytes.
-size_t ResidentSize() {
-  std::ifstream statm("/proc/self/statm");
-  size_t pages = 0;
-  statm >> pages >> pages;
-  return pages * 4096;
 }
 
 // Answers each GET with `bytes`, which may be no reply at all.
