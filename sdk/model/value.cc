@@ -205,12 +205,10 @@ Ref Apart(const Ref& to, const Ref& from) {
   return Ref(sdk::Apart(to.get(), from.get()));
 }
 
-void SetElements(const Ref& list, const std::vector<Ref>& elements) {
-  std::vector<Ref> taken;
-  taken.reserve(elements.size());
-  for (const Ref& element : elements) taken.push_back(Apart(list, element));
-  StartList(list, !taken.empty());
-  for (const Ref& from : taken) {
+void SetElements(const Ref& list, std::vector<Ref> elements) {
+  for (Ref& element : elements) element = Apart(list, element);
+  StartList(list, !elements.empty());
+  for (const Ref& from : elements) {
     const Ref element = Append(list);
     Copy(element, from);
     DropUnset(element);

@@ -115,7 +115,7 @@ void StartObject(const Ref& node);
 // The list becomes one of copies of `elements`, which may be in it already.
 // Those that were not set are left out. Not a template, so that models stay
 // cheap to compile.
-void SetElements(const Ref& list, const std::vector<Ref>& elements);
+void SetElements(const Ref& list, std::vector<Ref> elements);
 // The path of the node, for messages.
 std::string PathOf(const Ref& node);
 // The text of a scalar: true, 5, abc.

@@ -320,7 +320,7 @@ class List {
       std::vector<internal::Ref> nodes;
       nodes.reserve(elements.size());
       for (const T& element : elements) nodes.push_back(element.ref());
-      internal::SetElements(node_, nodes);
+      internal::SetElements(node_, std::move(nodes));
     } else {
       internal::StartList(node_, elements.size() != 0);
       for (const auto& element : elements) Append(element);
