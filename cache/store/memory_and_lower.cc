@@ -193,6 +193,10 @@ Found MemoryAndLower::LookBelow(const key::Key& key, FunctionId function,
       if (!found.entry || found.entry->started() <= floor) {
         return {nullptr, expired};
       }
+      // The tier below was not told of a time at which the entry still waited.
+      if (latest >= found.entry->kept_until()) {
+        return {nullptr, /*expired=*/true};
+      }
     }
     MutexLock lock(&stripe.mutex);
     if (stripe.fills.load(std::memory_order_relaxed) != fills) continue;

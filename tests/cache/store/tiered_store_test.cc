@@ -87,6 +87,24 @@ TEST_P(TieredStoreTest, WhatCannotBeToldTheDiskIsHiddenThere) {
   EXPECT_EQ(Below(1), -1);
 }
 
+// Its write began before, and a thread that read the clock earlier asks later.
+TEST_P(TieredStoreTest, WhatExpiresWhileItWaitsIsGoneForGood) {
+  Open();
+  Hold();
+  EntrySpec spec;
+  spec.started = now();
+  spec.took = absl::ZeroDuration();
+  spec.lifetime = absl::Seconds(10);
+  ASSERT_EQ(store_->Put(KeyOf(1), EntryOf(1, spec), now()), PutResult::kStored);
+  AwaitWriter();
+  const absl::Time before = now();
+  clock_.Advance(spec.lifetime);
+  EXPECT_TRUE(store_->Get(KeyOf(1), now()).expired);
+  LetGo();
+  store_->Flush();
+  EXPECT_FALSE(store_->Get(KeyOf(1), before).entry);
+}
+
 TEST_P(TieredDiskTest, TheDisksBoundMayBecomeAnyOther) {
   const uint64_t bounds[] = {1,   4,    16,    48,    64,
                              512, 4096, 32768, 102400};  // MiB
