@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
@@ -23,6 +24,7 @@ namespace fncache {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr int kReadings = 8;
 
 using Chain = std::vector<Owned<X509>>;
 
@@ -161,35 +163,80 @@ absl::Status CheckUsable(const std::string& path, const Chain& chain,
                                 reason == nullptr ? "refused" : reason));
 }
 
-absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
-                                  absl::Time now) {
-  const std::string certificate_path = absl::StrCat(dir, "/tls.crt");
-  const std::string key_path = absl::StrCat(dir, "/tls.key");
-  const std::string ca_path = absl::StrCat(dir, "/ca.crt");
+struct Paths {
+  explicit Paths(const std::string& dir)
+      : certificate(absl::StrCat(dir, "/tls.crt")),
+        key(absl::StrCat(dir, "/tls.key")),
+        ca(absl::StrCat(dir, "/ca.crt")) {}
+  std::string certificate;
+  std::string key;
+  std::string ca;
+};
 
-  auto certificate = ReadIfPresent(certificate_path);
-  if (!certificate.ok()) return certificate.status();
-  auto key = ReadIfPresent(key_path);
-  if (!key.ok()) return key.status();
-  auto ca = ReadIfPresent(ca_path);
-  if (!ca.ok()) return ca.status();
+// Those that exist.
+struct Contents {
+  absl::optional<std::string> certificate;
+  absl::optional<std::string> key;
+  absl::optional<std::string> ca;
+
+  bool operator==(const Contents& other) const {
+    return certificate == other.certificate && key == other.key &&
+           ca == other.ca;
+  }
+};
+
+absl::StatusOr<Contents> ReadEach(const Paths& paths) {
+  Contents contents;
+  for (const auto& [path, content] :
+       {std::make_pair(&paths.certificate, &contents.certificate),
+        std::make_pair(&paths.key, &contents.key),
+        std::make_pair(&paths.ca, &contents.ca)}) {
+    auto read = ReadIfPresent(*path);
+    if (!read.ok()) return read.status();
+    *content = *std::move(read);
+  }
+  return contents;
+}
+
+// A volume with a Secret replaces its files at once, and they are read one
+// after another. What two readings in a row agree on is of one set.
+absl::StatusOr<Contents> ReadSet(const Paths& paths) {
+  absl::StatusOr<Contents> contents = ReadEach(paths);
+  for (int i = 1; i < kReadings; ++i) {
+    absl::StatusOr<Contents> again = ReadEach(paths);
+    const bool same = contents.ok() && again.ok() && *contents == *again;
+    contents = std::move(again);
+    if (same) break;
+  }
+  return contents;
+}
+
+}  // namespace
+
+absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
+                                      absl::Time now) {
+  const Paths paths(dir);
+  absl::StatusOr<Contents> contents = ReadSet(paths);
+  if (!contents.ok()) return contents.status();
+  const auto& [certificate_path, key_path, ca_path] = paths;
+  auto& [certificate, key, ca] = *contents;
 
   const bool pair_needed =
-      side == TlsSide::kServer || certificate->has_value() || key->has_value();
-  if (pair_needed && !certificate->has_value()) {
+      side == TlsSide::kServer || certificate.has_value() || key.has_value();
+  if (pair_needed && !certificate.has_value()) {
     return Missing(certificate_path);
   }
-  if (pair_needed && !key->has_value()) return Missing(key_path);
-  if (side == TlsSide::kClient && !ca->has_value()) {
+  if (pair_needed && !key.has_value()) return Missing(key_path);
+  if (side == TlsSide::kClient && !ca.has_value()) {
     return Missing(ca_path);
   }
 
   TlsFiles files;
   if (pair_needed) {
     absl::StatusOr<Chain> chain =
-        ParseChain(certificate_path, **certificate, Reading::kLeafFirst);
+        ParseChain(certificate_path, *certificate, Reading::kLeafFirst);
     if (!chain.ok()) return chain.status();
-    absl::StatusOr<Owned<EVP_PKEY>> parsed = ParseKey(key_path, **key);
+    absl::StatusOr<Owned<EVP_PKEY>> parsed = ParseKey(key_path, *key);
     if (!parsed.ok()) return parsed.status();
     const bool belongs =
         X509_check_private_key(chain->front().get(), parsed->get()) == 1;
@@ -202,28 +249,17 @@ absl::StatusOr<TlsFiles> ReadOnce(const std::string& dir, TlsSide side,
         CheckUsable(certificate_path, *chain, parsed->get());
     if (!usable.ok()) return usable;
     NoteValidity(certificate_path, *chain, now, &files);
-    files.certificate = **std::move(certificate);
-    files.key = **std::move(key);
+    files.certificate = *std::move(certificate);
+    files.key = *std::move(key);
   }
-  if (ca->has_value()) {
+  if (ca.has_value()) {
     absl::StatusOr<Chain> chain =
-        ParseChain(ca_path, **ca, Reading::kAuthorities);
+        ParseChain(ca_path, *ca, Reading::kAuthorities);
     if (!chain.ok()) return chain.status();
     NoteValidity(ca_path, *chain, now, &files);
     NoteNoAuthorities(ca_path, *chain, &files);
-    files.ca = **std::move(ca);
+    files.ca = *std::move(ca);
   }
-  return files;
-}
-
-}  // namespace
-
-absl::StatusOr<TlsFiles> ReadTlsFiles(const std::string& dir, TlsSide side,
-                                      absl::Time now) {
-  absl::StatusOr<TlsFiles> files = ReadOnce(dir, side, now);
-  // The three files may be replaced while they are read one by one. A second
-  // read tells a swap from a pair that is wrong.
-  if (!files.ok()) files = ReadOnce(dir, side, now);
   return files;
 }
 

@@ -87,8 +87,9 @@ void TlsWatcher::Check() {
   {
     MutexLock lock(&mutex_);
     files_ = std::make_shared<const TlsFiles>(*std::move(read));
+    // Whoever finds the new files finds their generation, too.
+    generation_.fetch_add(1, std::memory_order_release);
   }
-  generation_.fetch_add(1, std::memory_order_release);
   Log(LogLevel::kInfo, "certificates replaced", {{"dir", dir_}});
   if (notice_ != nullptr) notice_(true);
 }

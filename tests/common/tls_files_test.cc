@@ -3,9 +3,13 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <filesystem>
+#include <string>
+#include <thread>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/common/certificates.h"
@@ -101,6 +105,57 @@ TEST_F(TlsFilesTest, AClientNeedsTheAuthorityAndNoHalfPair) {
   Put("tls.key", pair_.key);
   ExpectRefused("ca.crt", absl::StatusCode::kNotFound, "No such file",
                 TlsSide::kClient);
+}
+
+// As a volume with a Secret replaces them: its directory is another one.
+TEST_F(TlsFilesTest, FilesThatAreReplacedAtOnceAreOfOneSet) {
+  const Pem other_ca = MakeCertificate("other", nullptr, now_ - absl::Hours(1),
+                                       now_ + absl::Hours(1000));
+  const Pem other = MakeCertificate(
+      "function", &other_ca, now_ - absl::Hours(1), now_ + absl::Hours(10));
+  for (const bool is_other : {false, true}) {
+    const std::string set = is_other ? "..other/" : "..first/";
+    std::filesystem::create_directory(dir_.File(set));
+    Put(set + "tls.crt", (is_other ? other : pair_).certificate);
+    Put(set + "tls.key", (is_other ? other : pair_).key);
+    Put(set + "ca.crt", (is_other ? other_ca : ca_).certificate);
+  }
+  std::filesystem::create_symlink("..first", dir_.File("..data"));
+  for (const char* const name : {"tls.crt", "tls.key", "ca.crt"}) {
+    Remove(name);
+    std::filesystem::create_symlink(absl::StrCat("..data/", name),
+                                    dir_.File(name));
+  }
+  std::atomic<int> readings{0};
+  std::atomic<bool> done{false};
+  std::thread replacer([&] {
+    bool is_other = true;
+    // At most two replacements during one reading.
+    for (int seen = 0; !done;) {
+      if (readings == seen) {
+        std::this_thread::yield();
+        continue;
+      }
+      seen = readings;
+      std::filesystem::create_symlink(is_other ? "..other" : "..first",
+                                      dir_.File("..new"));
+      std::filesystem::rename(dir_.File("..new"), dir_.File("..data"));
+      is_other = !is_other;
+    }
+  });
+  int others = 0;
+  for (int i = 0; i < 1000 || others == 0; ++i) {
+    ++readings;
+    const auto files = Read();
+    EXPECT_TRUE(files.ok()) << files.status();
+    if (!files.ok()) break;
+    const bool is_other = files->certificate == other.certificate;
+    others += is_other;
+    EXPECT_EQ(files->key, (is_other ? other : pair_).key);
+    EXPECT_EQ(files->ca, (is_other ? other_ca : ca_).certificate);
+  }
+  done = true;
+  replacer.join();
 }
 
 TEST_F(TlsFilesTest, AMissingDirectoryNamesTheFile) {
