@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
@@ -257,29 +258,30 @@ TEST_F(ServerTest, ACallerMayLeaveDuringAnAction) {
   EXPECT_TRUE(Stats(Connect().get()).ok());
   go.Notify();
   EXPECT_TRUE(Stats(Connect().get()).ok());
+  server_ = nullptr;  // it waits for the action, which needs `go`
 }
 
 TEST_F(ServerTest, StopsWhileAnActionRuns) {
   absl::Notification started;
   absl::Notification go;
+  std::atomic<bool> over{false};
   actions_.before = [&](const std::string&) {
     started.Notify();
     go.WaitForNotification();
+    absl::SleepFor(absl::Milliseconds(100));
+    over = true;
   };
   ASSERT_TRUE(Start().ok());
-  std::thread caller([this] {
+  // The stop gives up the call, and then waits for the action.
+  std::thread caller([this, &go] {
     const auto answer = Stats(Connect().get());
     EXPECT_TRUE(absl::IsUnavailable(answer.status())) << answer.status();
-  });
-  started.WaitForNotification();
-  std::thread later([&go] {
-    absl::SleepFor(absl::Seconds(3));  // longer than a stop waits for calls
     go.Notify();
   });
+  started.WaitForNotification();
   server_ = nullptr;
-  EXPECT_TRUE(go.HasBeenNotified()) << "the action was not waited for";
+  EXPECT_TRUE(over) << "the action was not waited for";
   caller.join();
-  later.join();
   EXPECT_EQ(ModeOf(path_), 0u);
 }
 

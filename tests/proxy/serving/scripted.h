@@ -121,6 +121,12 @@ class ScriptedFunction : public grpc::CallbackGenericService {
   // Calls that are neither answered nor cancelled.
   int running() const { return running_; }
 
+  // Calls whose requests have come and that were not taken yet.
+  size_t waiting() {
+    MutexLock lock(&mutex_);
+    return waiting_.size();
+  }
+
   // The next call that was not taken yet; waits for it.
   FunctionCallPtr Next() {
     FunctionCallPtr call;
