@@ -199,7 +199,7 @@ absl::StatusOr<Contents> ReadEach(const Paths& paths) {
 }
 
 // A volume with a Secret replaces its files at once, and they are read one
-// after another. What two readings in a row agree on is of one set.
+// after another. Contents on which two readings in a row agree are of one set.
 absl::StatusOr<Contents> ReadSet(const Paths& paths) {
   absl::StatusOr<Contents> contents = ReadEach(paths);
   for (int i = 1; i < kReadings; ++i) {

@@ -189,7 +189,7 @@ uint64_t WriteBufferSize(uint64_t capacity) {
 
 uint64_t MaxFileBytes(uint64_t capacity) {
   const uint64_t buffer = WriteBufferSize(capacity);
-  return capacity > 12 * buffer ? capacity - 6 * buffer : capacity / 2;
+  return capacity > 16 * buffer ? capacity - 8 * buffer : capacity / 2;
 }
 
 rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
@@ -197,8 +197,9 @@ rocksdb::Options DatabaseOptions(uint64_t capacity, rocksdb::Env* env) {
   options.env = env;
   options.create_if_missing = true;
 
-  // These options keep the bound. Beside the files there are up to two write
-  // buffers of log, and new files until the oldest are dropped.
+  // These options keep the bound. Beside the files there are up to three write
+  // buffers of log and as many of a file that is being written, and two of new
+  // files until the oldest are dropped.
   const uint64_t buffer = WriteBufferSize(capacity);
   options.compaction_style = rocksdb::kCompactionStyleFIFO;
   options.compaction_options_fifo.max_table_files_size = MaxFileBytes(capacity);

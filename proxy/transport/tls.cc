@@ -87,7 +87,7 @@ void TlsWatcher::Check() {
   {
     MutexLock lock(&mutex_);
     files_ = std::make_shared<const TlsFiles>(*std::move(read));
-    // Whoever finds the new files finds their generation, too.
+    // A reader that finds the new files finds their generation, too.
     generation_.fetch_add(1, std::memory_order_release);
   }
   Log(LogLevel::kInfo, "certificates replaced", {{"dir", dir_}});

@@ -88,19 +88,21 @@ class PurgeTest : public TiersTest {
     EXPECT_TRUE(banned.has_value());
     const PurgedKey purged = store_->Purge(KeyOf(n), before, now());
     if (!purged.lasting || !store_->has_lower()) bans().KeepKey(KeyOf(n));
-    return Save();
+    return Save(before);
   }
   absl::Status Ban(Kind kind, const std::string& function,
                    const std::string& generation = "") {
-    bans().Ban(kind, function, generation, Before(), /*soft=*/false);
-    return Save();
+    const absl::Time before = Before();
+    bans().Ban(kind, function, generation, before, /*soft=*/false);
+    return Save(before);
   }
-  // Saves the bans. A fleet's reach ahead: what starts later comes after that.
-  absl::Status Save() {
+  // Saves the bans, the last of which is of this time. A fleet's reach ahead:
+  // entries that start later come after that.
+  absl::Status Save(absl::Time before) {
     Follow();
     const absl::Status saved = bans().Save();
     if (!is_shared()) return saved;
-    const absl::Time until = now() + SharedStore::kPurgeAhead;
+    const absl::Time until = std::max(now() + SharedStore::kPurgeAhead, before);
     if (!fleet_->follows()) clock_.Set(until);
     // A real server's clock may be a little ahead of this one.
     while (now() <= until + absl::Milliseconds(50) && fleet_->follows()) {
