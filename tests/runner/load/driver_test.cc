@@ -661,14 +661,16 @@ TEST(PipelineLoadTest, AFunctionThatNeverAnswersEndsTheRun) {
   const std::string examples = absl::StrCat(FNCACHE_SOURCE_DIR, "/examples/");
   PipelineLoadHooks hooks;
   hooks.stop = [](const char*, uint64_t, uint64_t) { return false; };
-  for (const char* const start : {"steady", "create"}) {
-    auto options =
-        Parse({examples + "xr.yaml", examples + "composition.yaml",
-               "--function=function-buckets=" + silent.target(),
-               "--function=function-policy=" + silent.target(),
-               "--composites=2", "--duration=100ms", "--reconcile-timeout",
-               start == std::string("steady") ? "500ms" : "2m",
-               absl::StrCat("--start=", start)});
+  absl::Duration duration = absl::Milliseconds(100);
+  const std::vector<std::string> starts = {"steady", "create"};
+  for (auto start = starts.begin(); start != starts.end();) {
+    auto options = Parse(
+        {examples + "xr.yaml", examples + "composition.yaml",
+         "--function=function-buckets=" + silent.target(),
+         "--function=function-policy=" + silent.target(), "--composites=2",
+         absl::StrCat("--duration=", absl::FormatDuration(duration)),
+         "--reconcile-timeout", *start == "steady" ? "500ms" : "2m",
+         "--start=" + *start});
     ASSERT_TRUE(options.ok()) << options.status();
     options->patience = absl::Seconds(1);
     const auto inputs = render::LoadRenderInputs(options->render);
@@ -678,7 +680,7 @@ TEST(PipelineLoadTest, AFunctionThatNeverAnswersEndsTheRun) {
     const absl::Time began = absl::Now();
     const absl::Status status =
         RunPipelineLoad(*options, *inputs, hooks, &measure, &results);
-    EXPECT_LT(absl::Now() - began, absl::Seconds(8));
+    EXPECT_LT(absl::Now() - began, absl::Milliseconds(7900) + duration);
     measure.Fill(&results);
     if (options->model.start == model::StartFrom::kSteady) {
       EXPECT_THAT(std::string(status.message()),
@@ -686,8 +688,15 @@ TEST(PipelineLoadTest, AFunctionThatNeverAnswersEndsTheRun) {
                                           "function-buckets at ",
                                           silent.target(), ": ")));
       EXPECT_EQ(results.settle.failure, status.message());
+      ++start;
       continue;
     }
+    // A busy machine may start no pipeline within a short duration.
+    if (results.pipelines.count == 0 && duration < absl::Seconds(10)) {
+      duration *= 4;
+      continue;
+    }
+    ++start;
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_TRUE(EveryPipelineFailed(results));
     ASSERT_THAT(results.errors, SizeIs(1));
