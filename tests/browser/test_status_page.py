@@ -316,6 +316,7 @@ class StatusPageTest(unittest.TestCase):
         self.assertLess(lightness["dark"], 0.1)
 
     def test_fits_a_telephone(self):
+        self.world.serve_over()
         for theme in ("light", "dark"):
             for unfolded in (False, True):
                 self.show(PHONE, theme)
