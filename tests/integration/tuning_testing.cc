@@ -24,29 +24,6 @@ namespace {
 
 constexpr int64_t kEpoch = 1'795'000'000;
 
-// Whether the process has no thread that can run, other than the caller's. On a
-// busy machine a pause alone may pass while a daemon gets no time to make its
-// next question.
-bool ThreadsRest(pid_t pid) {
-  const std::string own = std::to_string(gettid());
-  std::error_code error;
-  const std::filesystem::path tasks = absl::StrCat("/proc/", pid, "/task");
-  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-    if (task.path().filename() == own) continue;
-    std::ifstream file(task.path() / "stat");
-    std::string stat;
-    std::getline(file, stat);
-    // The state follows the name, which may have parentheses itself. A thread
-    // that has ended has none.
-    const size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos) continue;
-    const char state = stat[name_end + 2];
-    if (state == 'R' || state == 'D') return false;
-  }
-  EXPECT_FALSE(error) << tasks << ": " << error.message();
-  return true;
-}
-
 // Printed after all tests: a row for each function.
 class ClosingTable : public ::testing::Environment {
  public:
@@ -453,6 +430,26 @@ bool TuningTest::TickVersionsUntil(const std::function<bool(const Got&)>& done,
     if (done(CallAndWait())) return true;
   }
   return false;
+}
+
+bool ThreadsRest(pid_t pid) {
+  const std::string own = std::to_string(gettid());
+  std::error_code error;
+  const std::filesystem::path tasks = absl::StrCat("/proc/", pid, "/task");
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    if (task.path().filename() == own) continue;
+    std::ifstream file(task.path() / "stat");
+    std::string stat;
+    std::getline(file, stat);
+    // The state follows the name, which may have parentheses itself. A thread
+    // that has ended has none.
+    const size_t name_end = stat.rfind(')');
+    if (name_end == std::string::npos) continue;
+    const char state = stat[name_end + 2];
+    if (state == 'R' || state == 'D') return false;
+  }
+  EXPECT_FALSE(error) << tasks << ": " << error.message();
+  return true;
 }
 
 void TuningTest::WaitUntilQuiet() {
