@@ -40,6 +40,7 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "proxy/telemetry/catalogue.h"
+#include "tests/common/eventually.h"
 #include "tests/common/temp_dir.h"
 #include "tests/docs/markdown.h"
 #include "tests/docs/session.h"
@@ -205,16 +206,21 @@ class Page {
 
   void Output(const Block& block) {
     std::string missing;
-    EXPECT_TRUE(
-        HasLines(session().Output(), session().WithPorts(block.text), &missing))
-        << "nothing said\n  " << missing << "\namong\n"
+    // The background may say it later.
+    const std::string expected = session().WithPorts(block.text);
+    EXPECT_TRUE(Eventually([&] {
+      return HasLines(session().Output(), expected, &missing);
+    })) << "nothing said\n  "
+        << missing << "\namong\n"
         << Normalized(session().Output());
   }
 
   void Like(const Block& block) {
     std::string missing;
-    EXPECT_TRUE(HasLinesLike(session().Output(), block.text, &missing))
-        << "nothing said like\n  " << missing << "\namong\n"
+    EXPECT_TRUE(Eventually([&] {
+      return HasLinesLike(session().Output(), block.text, &missing);
+    })) << "nothing said like\n  "
+        << missing << "\namong\n"
         << WithoutNumbers(session().Output());
   }
 
