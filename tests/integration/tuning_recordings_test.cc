@@ -25,6 +25,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "tests/common/test_data.h"
+#include "tests/common/threads_rest.h"
 #include "tests/integration/tuning_testing.h"
 #include "tests/proxy/serving/scripted.h"
 #include "tests/proxy/simulated_daemon.h"

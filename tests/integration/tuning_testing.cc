@@ -7,9 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,6 +14,7 @@
 #include "google/protobuf/util/message_differencer.h"
 #include "proxy/settings/settings.h"
 #include "tests/common/eventually.h"
+#include "tests/common/threads_rest.h"
 #include "tests/proxy/start_daemon.h"
 
 namespace fncache::testing {
@@ -430,26 +428,6 @@ bool TuningTest::TickVersionsUntil(const std::function<bool(const Got&)>& done,
     if (done(CallAndWait())) return true;
   }
   return false;
-}
-
-bool ThreadsRest(pid_t pid) {
-  const std::string own = std::to_string(gettid());
-  std::error_code error;
-  const std::filesystem::path tasks = absl::StrCat("/proc/", pid, "/task");
-  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-    if (task.path().filename() == own) continue;
-    std::ifstream file(task.path() / "stat");
-    std::string stat;
-    std::getline(file, stat);
-    // The state follows the name, which may have parentheses itself. A thread
-    // that has ended has none.
-    const size_t name_end = stat.rfind(')');
-    if (name_end == std::string::npos) continue;
-    const char state = stat[name_end + 2];
-    if (state == 'R' || state == 'D') return false;
-  }
-  EXPECT_FALSE(error) << tasks << ": " << error.message();
-  return true;
 }
 
 void TuningTest::WaitUntilQuiet() {

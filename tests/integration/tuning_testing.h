@@ -9,8 +9,6 @@
 #ifndef FNCACHE_TESTS_INTEGRATION_TUNING_TESTING_H_
 #define FNCACHE_TESTS_INTEGRATION_TUNING_TESTING_H_
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -60,11 +58,6 @@ const pb::Struct& Composite(const Request& request);
 const pb::Struct& Resource(const Request& request, const std::string& name);
 const pb::Struct& Required(const Request& request);
 std::string Version(const pb::Struct& object);
-
-// Whether the process has no thread that can run, other than the caller's. On a
-// busy machine a pause alone may pass while a daemon gets no time to make its
-// next question.
-bool ThreadsRest(pid_t pid);
 
 // A composite with two resources, a CronJob and a required object. Versions,
 // heartbeats and schedules are drift; a test changes the rest.

@@ -5,6 +5,8 @@
 //
 // The recording (shared/data/cluster, whose README says how it was made) is not
 // part of a clone: without it these tests say so and are skipped.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -30,6 +32,7 @@
 #include "proto/function_v1.grpc.pb.h"
 #include "tests/common/temp_dir.h"
 #include "tests/common/test_data.h"
+#include "tests/common/threads_rest.h"
 #include "tests/proxy/simulated_daemon.h"
 
 namespace fncache::proxy::serving {
@@ -112,18 +115,15 @@ class RecordedFunction : public fn::FunctionRunnerService::Service {
     if (context->client_metadata().count("cache-control") > 0) ++questions_;
     return grpc::Status::OK;
   }
-  // Waits until no further question comes. A proof has four, as each gets the
-  // answer of its call.
+  // Waits until no further question comes. Questions follow at once.
   void WaitForQuestions() const {
-    constexpr int kUnchanged = 8;
-    constexpr int kPatience = 1000;
-    int before = questions_;
-    for (int polls = 0; polls < (before % 4 == 0 ? kUnchanged : kPatience);
-         ++polls) {
-      absl::SleepFor(absl::Milliseconds(4));
+    for (int still = 0, before = -1; still < 4;) {
       const int now = questions_;
-      if (now != before) polls = 0;
+      const bool quiet =
+          now == before && ::fncache::testing::ThreadsRest(getpid());
+      still = quiet ? still + 1 : 0;
       before = now;
+      absl::SleepFor(absl::Milliseconds(1));
     }
   }
   int questions() const { return questions_; }
