@@ -70,7 +70,16 @@ class Page:
         self._process.wait()
         os.close(self._write)
         os.close(self._read)
-        self._folder.cleanup()
+        # The browser's other processes end after it, and may write there until then.
+        until = time.monotonic() + 30
+        while True:
+            try:
+                self._folder.cleanup()
+                return
+            except OSError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.05)
 
     def __enter__(self):
         return self
