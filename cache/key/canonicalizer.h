@@ -32,8 +32,9 @@ class Canonicalizer {
   // Bytes of no particular value.
   class Buffer {
    public:
+    // Never null.
     char* Reserve(size_t size) {
-      if (size > capacity_) {
+      if (data_ == nullptr || size > capacity_) {
         capacity_ = std::max(size, std::min(2 * capacity_, kKeptBytes));
         data_.reset(new char[capacity_]);
       }

@@ -248,6 +248,20 @@ TEST(KeyByHint, IsThePlainKeyOfWhatCounts) {
   EXPECT_GT(hidden, pairs / 100);
 }
 
+// Also as the first one of a thread.
+TEST(KeyByHint, ARequestOfNoBytesIsKeyed) {
+  Keys keys({"observed"});
+  const Key key = keys.ByHint("");
+  fnv1::RunFunctionRequest other;
+  other.mutable_observed()->mutable_composite()->mutable_resource();
+  EXPECT_NE(keys.ByHint(other.SerializeAsString()), key);
+  EXPECT_EQ(keys.ByHint(""), key);
+  const Digester digester(TestSeed(), {"function", kRunFunctionV1, "1"},
+                          MaskSet());
+  DigestScratch scratch;
+  EXPECT_TRUE(digester.ComputeInput("", &scratch).keyed);
+}
+
 TEST(KeyByHint, HasTheTagOfItsRequest) {
   fnv1::RunFunctionRequest request;
   request.mutable_meta()->set_tag("mine");
