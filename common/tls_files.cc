@@ -204,7 +204,7 @@ absl::StatusOr<Contents> ReadSet(const Paths& paths) {
   absl::StatusOr<Contents> contents = ReadEach(paths);
   for (int i = 1; i < kReadings; ++i) {
     absl::StatusOr<Contents> again = ReadEach(paths);
-    const bool same = contents.ok() && again.ok() && *contents == *again;
+    const bool same = contents == again;
     contents = std::move(again);
     if (same) break;
   }

@@ -258,25 +258,19 @@ struct Demo::Impl {
   // A run of `fncache load` that has begun.
   struct Loading {
     Command command;
-    const Running* behind;
     std::string json;
-    int before = 0;
   };
 
-  // Starts `fncache load` of the demo's pipeline, its functions at `address`,
-  // that answers from `behind` in the end.
+  // Starts `fncache load` of the demo's pipeline, its functions at `address`.
   absl::StatusOr<Loading> StartLoad(const std::string& address,
-                                    const Running& behind, const Arguments& how,
-                                    std::string json) {
+                                    const Arguments& how, std::string json) {
     Arguments args = {"load", xr, composition};
     args.insert(args.end(), how.begin(), how.end());
     args.insert(args.end(),
                 {"--function", absl::StrCat(kDemoFunction, "=", address),
                  "--json", json, "--progress", "none"});
     Loading loading;
-    loading.behind = &behind;
     loading.json = std::move(json);
-    loading.before = behind.process->calls();
     auto command = StartCommand(args);
     if (!command.ok()) return command.status();
     loading.command = *std::move(command);
@@ -293,7 +287,6 @@ struct Demo::Impl {
     if (!results.ok()) return results.status();
     Loaded loaded;
     loaded.results = *std::move(results);
-    loaded.runs = loading.behind->process->calls() - loading.before;
     std::string first = "nothing";
     if (!loaded.results.errors.empty()) {
       first = loaded.results.errors[0].message;
@@ -310,11 +303,11 @@ struct Demo::Impl {
   }
 
   absl::StatusOr<Loaded> Load(absl::string_view what,
-                              const std::string& address, const Running& behind,
-                              const Arguments& how, std::string json = "") {
+                              const std::string& address, const Arguments& how,
+                              std::string json = "") {
     if (json.empty()) json = folders.work + "/results.json";
     ShowLoad(how);
-    const auto loading = StartLoad(address, behind, how, std::move(json));
+    const auto loading = StartLoad(address, how, std::move(json));
     if (!loading.ok()) return loading.status();
     return FinishLoad(what, *loading);
   }
@@ -397,7 +390,7 @@ struct Demo::Impl {
     Arguments how = ClosedLoop();
     how.insert(how.end(),
                {"--trace", folders.work + "/alone", "--trace-level", "full"});
-    auto sent = Load("rendering", function.address, function, how);
+    auto sent = Load("rendering", function.address, how);
     if (!sent.ok()) return sent.status();
     alone = *std::move(sent);
     alone.runs = RunsSince(function, 0, static_cast<double>(AllCalls(alone)));
@@ -415,8 +408,7 @@ struct Demo::Impl {
     Arguments how = ClosedLoop();
     how.insert(how.end(), {"--admin-url", daemon->admin, "--trace",
                            folders.work + "/cached", "--trace-level", "full"});
-    auto sent =
-        Load("rendering through fncache", daemon->address, function, how);
+    auto sent = Load("rendering through fncache", daemon->address, how);
     if (!sent.ok()) return sent.status();
     cached = *std::move(sent);
     std::string metrics;
@@ -491,7 +483,7 @@ struct Demo::Impl {
     auto daemon = StartDaemon(*function, {});
     if (!daemon.ok()) return daemon.status();
     const std::string trace = folders.work + "/expiry";
-    auto sent = Load("waiting for entries to end", daemon->address, *function,
+    auto sent = Load("waiting for entries to end", daemon->address,
                      {"--rate", absl::StrCat(kExpiryRate), "--duration",
                       absl::FormatDuration(kExpiry), "--trace", trace,
                       "--trace-level", "keys"});
@@ -630,8 +622,7 @@ struct Demo::Impl {
     auto daemon = StartDaemon(beaten->function, settings);
     if (!daemon.ok()) return daemon.status();
     beaten->daemon = *std::move(daemon);
-    auto loading = StartLoad(beaten->daemon.address, beaten->function, how,
-                             folders.work + json);
+    auto loading = StartLoad(beaten->daemon.address, how, folders.work + json);
     if (!loading.ok()) return loading.status();
     beaten->loading = *std::move(loading);
     return absl::OkStatus();
@@ -752,7 +743,7 @@ struct Demo::Impl {
                      "--churn",      absl::StrCat("noop=", kWrites),
                      "--duration",   absl::FormatDuration(kModel)};
     if (!trace.empty()) how.insert(how.end(), {"--trace", trace});
-    return Load(what, daemon->address, function, how, json);
+    return Load(what, daemon->address, how, json);
   }
 
   absl::Status Misses(const Running& function) {

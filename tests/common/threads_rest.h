@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadsRest: whether a process has anything left to do at once.
+// ThreadsRest: whether a process has anything left to do at once; AwaitRest
+// waits until it has not.
 #ifndef FNCACHE_TESTS_COMMON_THREADS_REST_H_
 #define FNCACHE_TESTS_COMMON_THREADS_REST_H_
 
@@ -8,10 +9,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 
 namespace fncache::testing {
@@ -37,6 +41,18 @@ inline bool ThreadsRest(pid_t pid) {
   }
   EXPECT_FALSE(error) << tasks << ": " << error.message();
   return true;
+}
+
+// Returns once `count` is what it was, and `rests` is true, at four looks in a
+// row.
+inline void AwaitRest(const std::function<int()>& count,
+                      const std::function<bool()>& rests) {
+  for (int still = 0, before = -1; still < 4;) {
+    const int now = count();
+    still = now == before && rests() ? still + 1 : 0;
+    before = now;
+    absl::SleepFor(absl::Milliseconds(1));
+  }
 }
 
 }  // namespace fncache::testing

@@ -150,13 +150,10 @@ TEST(TuningRecordings, AreNeverAnsweredOtherwise) {
       wrong += right ? 0 : 1;
       EXPECT_TRUE(right) << call.function << " at " << call.milliseconds;
       // Questions follow the answer at once: the function takes no time.
-      for (int still = 0, before = -1; !answer.hit && still < 4;) {
-        const int all = runs + questions;
-        const bool quiet =
-            all == before && function.running() == 0 && ThreadsRest(getpid());
-        still = quiet ? still + 1 : 0;
-        before = all;
-        absl::SleepFor(absl::Milliseconds(1));
+      if (!answer.hit) {
+        AwaitRest(
+            [&] { return runs + questions; },
+            [&] { return function.running() == 0 && ThreadsRest(getpid()); });
       }
       phase.runs += runs - runs_before;
       phase.questions += questions - questions_before;

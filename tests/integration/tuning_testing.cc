@@ -431,15 +431,11 @@ bool TuningTest::TickVersionsUntil(const std::function<bool(const Got&)>& done,
 }
 
 void TuningTest::WaitUntilQuiet() {
-  for (int still = 0, before = -1; still < 4;) {
-    const int runs = function_->runs();
-    const bool quiet = runs == before && function_->running() == 0 &&
-                       ThreadsRest(getpid()) &&
-                       (process_ == nullptr || ThreadsRest(process_->pid()));
-    still = quiet ? still + 1 : 0;
-    before = runs;
-    absl::SleepFor(absl::Milliseconds(1));
-  }
+  AwaitRest([this] { return function_->runs(); },
+            [this] {
+              return function_->running() == 0 && ThreadsRest(getpid()) &&
+                     (process_ == nullptr || ThreadsRest(process_->pid()));
+            });
 }
 
 void TuningTest::Report(const std::string& name, const std::string& verdict) {

@@ -117,14 +117,9 @@ class RecordedFunction : public fn::FunctionRunnerService::Service {
   }
   // Waits until no further question comes. Questions follow at once.
   void WaitForQuestions() const {
-    for (int still = 0, before = -1; still < 4;) {
-      const int now = questions_;
-      const bool quiet =
-          now == before && ::fncache::testing::ThreadsRest(getpid());
-      still = quiet ? still + 1 : 0;
-      before = now;
-      absl::SleepFor(absl::Milliseconds(1));
-    }
+    ::fncache::testing::AwaitRest(
+        [this] { return questions(); },
+        [] { return ::fncache::testing::ThreadsRest(getpid()); });
   }
   int questions() const { return questions_; }
   std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
